@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Client is a go-redis client that also runs counting scripts, at most once
+// each, with [Client.Run]. Get one from [Open] or [Wrap]; the zero value is not
+// usable. It is safe for use by any number of goroutines.
+//
+// The embedded client has go-redis's own habits: a command sent through it, a
+// script with EVALSHA too, may run again after a lost reply. Count with Run.
+type Client struct {
+	redis.UniversalClient
+
+	cluster *redis.ClusterClient // the same client, nil if it is of another kind
+	timeout time.Duration
+}
+
+// Open returns a client of the cluster that cfg names, after a look at it.
+//
+// It fails with [ErrConfig] when cfg cannot work, [ErrUnreachable] when no
+// address answers, [ErrNotCluster] when what answers is no cluster and
+// [ErrSlotsUnserved] when a hash slot has no primary. A primary that is down
+// while the cluster still counts on it is no reason to fail: a service must be
+// able to start during a failover. The caller closes the client.
+func Open(ctx context.Context, cfg Config) (*Client, error) {
+	cfg, err := cfg.validated()
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.probe(ctx); err != nil {
+		return nil, err
+	}
+	client := redis.NewClusterClient(cfg.options())
+	c := &Client{UniversalClient: client, cluster: client, timeout: cfg.Timeout}
+	if err := c.reachPrimaries(ctx, cfg); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Wrap returns a client that sends through one which a service already has:
+// a [*redis.ClusterClient], or a [*redis.Client] of a single server or behind
+// Sentinel. Closing either closes both.
+//
+// The settings remain the service's own. What Run promises about counting holds
+// under all of them; what it promises about time needs ContextTimeoutEnabled,
+// DialerRetries 1 and a short ClusterStateReloadInterval. Each call is bounded
+// by [DefaultTimeout]. ErrConfig is returned for nil and for other kinds: a
+// [*redis.Ring] moves users between servers that share nothing.
+func Wrap(client redis.UniversalClient) (*Client, error) {
+	switch client := client.(type) {
+	case *redis.ClusterClient:
+		if client != nil {
+			return &Client{UniversalClient: client, cluster: client, timeout: DefaultTimeout}, nil
+		}
+	case *redis.Client:
+		if client != nil {
+			return &Client{UniversalClient: client, timeout: DefaultTimeout}, nil
+		}
+	}
+	if client == nil || reflect.ValueOf(client).IsZero() {
+		return nil, fmt.Errorf("%w: Wrap: nil client", ErrConfig)
+	}
+	return nil, fmt.Errorf("%w: Wrap: cannot count through a %T", ErrConfig, client)
+}
+
+// Home returns the address of the primary that owns the key's hash slot, as far
+// as the client knows, or "" when it does not know. Its clock is the one that
+// counts for the key. No traffic, except before the first call of a client.
+func (c *Client) Home(ctx context.Context, key string) string {
+	if c.cluster == nil {
+		return ""
+	}
+	node, err := c.cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return ""
+	}
+	return node.Options().Addr
+}

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A once is a go-redis command that go-redis sends at most once, and that knows
+// whether a reply to it is missing.
+//
+// go-redis resends a command whose reply was lost, up to MaxRedirects times, and
+// then reports success: the script has counted two or more times for one call.
+// NoRetry stops that. Redirects are followed all the same, since a node that
+// redirects has run nothing.
+type once struct {
+	*redis.Cmd
+	script []byte // the argument that names the script, or is its text
+	open   bool   // it may have been sent, and no reply has come since
+}
+
+// newOnce makes the command NAME script 1 key args.
+func newOnce(ctx context.Context, name any, script []byte, call Call) *once {
+	o := &once{script: script}
+	args := make([]any, 0, 4+len(call.Args))
+	args = append(args, name, o, 1, call.Key)
+	args = append(args, call.Args...)
+	o.Cmd = redis.NewCmd(ctx, args...)
+	return o
+}
+
+// NoRetry keeps go-redis from sending the command again after a lost reply.
+func (o *once) NoRetry() bool { return true }
+
+// Clone copies the command as one that still must not be resent; without it,
+// the embedded Cmd's copy would be an ordinary command.
+func (o *once) Clone() redis.Cmder {
+	return &once{Cmd: o.Cmd.Clone().(*redis.Cmd), script: o.script, open: o.open}
+}
+
+// MarshalBinary makes the command an argument of itself, the one behind the
+// command's name. go-redis encodes arguments when it writes the command to a
+// connection and at no other time, so this call is the moment from which on the
+// script may run. No error tells it as surely: a deadline that ends the wait
+// for a free connection and one that ends the wait for the reply look alike.
+func (o *once) MarshalBinary() ([]byte, error) {
+	o.open = true
+	return o.script, nil
+}
+
+// SetErr is told the outcome of each sending. An error reply, such as a redirect
+// that go-redis follows, says that this sending did not run the script; if the
+// deadline ends before the next one, nothing is ambiguous.
+func (o *once) SetErr(err error) {
+	if _, reply := errors.AsType[redis.Error](err); reply {
+		o.open = false
+	}
+	o.Cmd.SetErr(err)
+}

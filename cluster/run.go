@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The wait before a call is sent again doubles from minBackoff to maxBackoff. A
+// promotion takes a second or more, a migrating slot some milliseconds.
+const (
+	minBackoff = 4 * time.Millisecond
+	maxBackoff = 128 * time.Millisecond
+)
+
+// Boxed once, not for every call.
+var (
+	evalsha any = "evalsha"
+	eval    any = "eval"
+)
+
+// Run runs the call's script once on the primary that owns the key's hash slot,
+// and returns its reply, an array of integers.
+//
+// An error is a [*CallError] that is either [ErrUnavailable], the script did not
+// run, or [ErrAmbiguous], it may have run; the table in the package's comment says
+// which error is which. Run sends again only what surely did not run, and
+// returns by ctx's deadline, or after [Config.Timeout] if that is sooner.
+//
+// Any number of goroutines may call Run.
+func (c *Client) Run(ctx context.Context, call Call) ([]int64, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	backoff := minBackoff
+	for {
+		reply, fate, err := c.send(ctx, call)
+		if err == nil {
+			return reply, nil
+		}
+		if c.cluster != nil && (fate == postponed || ofConnection(err)) {
+			// Only redirects and age make go-redis look at the cluster anew, so the
+			// slots of a dead primary would fail until the picture's age is reached.
+			c.cluster.ReloadState(ctx)
+		}
+		switch fate {
+		case lost:
+			return nil, &CallError{call.Key, ErrAmbiguous, err}
+		case postponed:
+			if sleep(ctx, backoff/2+rand.N(backoff/2)) {
+				backoff = min(2*backoff, maxBackoff)
+				continue
+			}
+		}
+		return nil, &CallError{call.Key, ErrUnavailable, err}
+	}
+}
+
+// bounded returns ctx with a deadline no later than the configured time-out from now.
+func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if at, ok := ctx.Deadline(); ok && time.Until(at) <= c.timeout {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.timeout)
+}
+
+// send sends the call: by its digest, and as text where the node does not know
+// the digest. The fate is meaningless without an error.
+func (c *Client) send(ctx context.Context, call Call) ([]int64, fate, error) {
+	reply, fate, err := c.sendAs(ctx, evalsha, call.Script.sha, call)
+	if err != nil && fate == unknown {
+		reply, fate, err = c.sendAs(ctx, eval, []byte(call.Script.text), call)
+	}
+	return reply, fate, err
+}
+
+func (c *Client) sendAs(ctx context.Context, name any, script []byte, call Call) ([]int64, fate, error) {
+	// A context that is done makes go-redis fail in ways that depend on the moment.
+	if err := ctx.Err(); err != nil {
+		return nil, refused, err
+	}
+	cmd := newOnce(ctx, name, script, call)
+	if err := c.UniversalClient.Process(ctx, cmd); err != nil {
+		return nil, fateOf(err, cmd.open), err
+	}
+	reply, err := integers(cmd.Cmd)
+	return reply, lost, err // a reply that makes no sense: the script ran all the same
+}
+
+// integers decodes the reply of a script.
+func integers(cmd *redis.Cmd) ([]int64, error) {
+	items, ok := cmd.Val().([]any)
+	if !ok {
+		return nil, fmt.Errorf("reply is a %T, not an array", cmd.Val())
+	}
+	reply := make([]int64, len(items))
+	for i, item := range items {
+		n, ok := item.(int64)
+		if !ok {
+			return nil, fmt.Errorf("item %d of the reply is a %T, not an integer", i, item)
+		}
+		reply[i] = n
+	}
+	return reply, nil
+}
+
+// sleep waits for d, and reports false, at once, if ctx ends before that: a
+// caller is better served by an early error than by one at the last moment.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

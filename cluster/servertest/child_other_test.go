@@ -1,0 +1,7 @@
+//go:build !unix
+
+package servertest
+
+const childMode = "SERVERTEST_CHILD"
+
+func child(string) {}
