@@ -14,7 +14,9 @@ import (
 // usable. It is safe for use by any number of goroutines.
 //
 // The embedded client has go-redis's own habits: a command sent through it, a
-// script with EVALSHA too, may run again after a lost reply. Count with Run.
+// script with EVALSHA too, may run again after a lost reply. Count with Run. A
+// command without a key goes to one node, and not, as with go-redis's routing
+// policies, to all of those whose answers it would add up.
 type Client struct {
 	redis.UniversalClient
 

@@ -135,6 +135,10 @@ func (cfg Config) options() *redis.ClusterOptions {
 		// a dead primary for a minute.
 		ClusterStateReloadInterval: time.Second,
 
+		// For every command that it does not know, go-redis asks a node's COMMAND, and
+		// where the ACL forbids that, again before each call.
+		DisableRoutingPolicies: true,
+
 		// Both send commands on every new connection that Redis 7 answers with errors.
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

@@ -9,8 +9,8 @@ func (c *Cluster) Calls(index int, name string) int {
 }
 
 // Requests returns how many commands of this name, in any case, clients have sent to
-// node index, or to all for [AllNodes]: those that ran and those that were answered with
-// a redirect or an error.
+// node index, or to all for [AllNodes]: those that ran, those that were answered with
+// a redirect or an error, and those that wait in a node that hangs.
 func (c *Cluster) Requests(index int, name string) int {
 	return c.count(index, name, func(n *node, i int) int64 { return n.requests[i].Load() })
 }

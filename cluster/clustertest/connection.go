@@ -102,6 +102,9 @@ func (c *connection) send() error {
 // if the node died first.
 func (c *connection) handle(args []string) (*Fault, bool) {
 	cmd := lookup(args[0])
+	if cmd != nil {
+		c.node.requests[cmd.index].Add(1)
+	}
 	// Commands that change the topology need it for themselves.
 	alone := cmd != nil && (cmd.name == "CLUSTER" || cmd.name == "MIGRATE")
 	lock, unlock := c.node.cluster.mu.RLock, c.node.cluster.mu.RUnlock

@@ -160,6 +160,7 @@ func TestHang(t *testing.T) {
 	w.send("INCR", "a")
 	gone := dial(t, c.Addr(2)) // a hung node still accepts
 	gone.send("INCR", "a")
+	until(t, func() bool { return c.Requests(2, "INCR") == 2 })
 	gone.nc.Close()
 	other.want("nil", "GET", "b") // the others go on
 	if n := c.Calls(2, "INCR"); n != 0 {
@@ -197,6 +198,7 @@ func TestKillWhileHung(t *testing.T) {
 	w := dial(t, c.Addr(2))
 	must(t, c.Hang(2))
 	w.send("INCR", "a")
+	until(t, func() bool { return c.Requests(2, "INCR") == 1 })
 	must(t, c.Kill(2))
 	if got, err := w.tryRead(); err == nil {
 		t.Errorf("a reply from the dead: %s", got)
@@ -207,6 +209,7 @@ func TestKillWhileHung(t *testing.T) {
 	w.want("nil", "GET", "a")
 	must(t, c.Hang(2))
 	w.send("INCR", "a")
+	until(t, func() bool { return c.Requests(2, "INCR") == 2 })
 	must(t, c.Close())
 	must(t, c.Close()) // harmless
 }

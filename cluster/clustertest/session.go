@@ -14,7 +14,6 @@ func (s *session) handle(cmd *command, args []string) *Fault {
 		s.refuse(errUnknown(args))
 		return nil
 	}
-	s.node.requests[cmd.index].Add(1)
 	if !cmd.fits(len(args)) {
 		s.refuse(errArity(args[0]))
 		return nil

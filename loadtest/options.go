@@ -1,0 +1,172 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/slotlimit/slotlimit/keys"
+	"github.com/slotlimit/slotlimit/limiter"
+	"github.com/slotlimit/slotlimit/loadtest/loadgen"
+)
+
+// options are the flags' values.
+type options struct {
+	addrs    string
+	users    int64
+	requests int64
+	workers  int
+	limit    limiter.Limit
+	seed     uint64
+	timeout  time.Duration
+	grace    time.Duration
+	prefix   string
+	keep     bool
+	json     string
+}
+
+// errHelp says that -h was given.
+var errHelp = flag.ErrHelp
+
+// usages are the help texts, by command. A test holds them to the flags.
+var usages = map[string]string{
+	"loadtest": `usage: go run ./loadtest [flags]
+       go run ./loadtest boundary [flags]      (see: go run ./loadtest boundary -h)
+
+Puts the rate limiter under load on a Redis Cluster, then reads the counters
+back from the nodes and reconciles them with what the callers were told.
+
+Where
+  -addrs LIST       nodes of the cluster, host:port, comma separated; one is enough.
+                    Or a URL with user, password and TLS:
+                    rediss://USER:PASSWORD@HOST:PORT?addr=HOST2:PORT2
+                    Without it: six nodes inside this process.
+  -timeout D        longest time for one call, redirects and repeats included (1s)
+  -prefix TEXT      what the Redis keys start with (lt- and random digits, so that
+                    runs never share a counter)
+
+Load
+  -users N          users, each as likely as any other (200)
+  -requests N       requests to send (30000)
+  -workers N        requests under way at one time (64)
+  -limit LIMIT      [NAME=]RATE/PERIOD (100/1m)
+  -seed N           the same seed sends requests for the same users (1)
+
+Audit
+  -grace D          how long a counter outlives its window, at most 10m: time in
+                    which it can be read (10m)
+  -keep             leave the counters on the nodes instead of removing them
+  -json FILE        write the result to a file, too
+
+Exit status
+  0   every check holds
+  1   a check does not hold
+  2   nothing to judge: wrong usage, or the cluster cannot be reached
+
+An interrupt (Ctrl-C) ends the load; what was sent is audited. A second one kills.
+`,
+	"loadtest boundary": `usage: go run ./loadtest boundary [flags]
+
+Shows the known weakness of fixed windows: a burst at the end of a window and
+another at the start of the next pass twice the rate within one period.
+
+  -addrs LIST       nodes of the cluster, or a URL, as for the load test. Without it:
+                    six nodes inside this process, whose clocks are moved.
+  -timeout D        longest time for one call (1s)
+  -prefix TEXT      what the Redis keys start with (lt- and random digits)
+  -workers N        requests under way at one time (64)
+  -limit LIMIT      [NAME=]RATE/PERIOD (100/1m; with -addrs, where it waits for a
+                    real boundary, 100/2s)
+
+Exit status
+  0   exactly twice the rate passed
+  1   another number passed
+  2   nothing to judge: wrong usage, or the cluster cannot be reached
+`,
+}
+
+// parse reads the arguments of a command. Every error is one line.
+func parse(command string, args []string) (options, error) {
+	var o options
+	flags := o.flags(command)
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unknown argument %q; -h shows the usage", flags.Arg(0))
+	}
+	limitGiven, prefixGiven := false, false
+	flags.Visit(func(f *flag.Flag) {
+		limitGiven = limitGiven || f.Name == "limit"
+		prefixGiven = prefixGiven || f.Name == "prefix"
+	})
+	if command == "loadtest boundary" && o.addrs != "" && !limitGiven {
+		o.limit = limiter.Per(100, 2*time.Second)
+	}
+	if !prefixGiven {
+		o.prefix = randomPrefix()
+	}
+	return o, o.validate(command)
+}
+
+// flags returns the flags of a command, which write into the options.
+func (o *options) flags(command string) *flag.FlagSet {
+	f := flag.NewFlagSet(command, flag.ContinueOnError)
+	f.SetOutput(io.Discard) // errors are printed by the caller, once
+	f.StringVar(&o.addrs, "addrs", "", "")
+	f.DurationVar(&o.timeout, "timeout", time.Second, "")
+	f.StringVar(&o.prefix, "prefix", "", "")
+	f.IntVar(&o.workers, "workers", 64, "")
+	f.TextVar(&o.limit, "limit", limiter.PerMinute(100), "")
+	if command != "loadtest" {
+		o.grace = limiter.DefaultGrace
+		return f
+	}
+	f.Int64Var(&o.users, "users", 200, "")
+	f.Int64Var(&o.requests, "requests", 30000, "")
+	f.Uint64Var(&o.seed, "seed", 1, "")
+	f.DurationVar(&o.grace, "grace", keys.MaxGrace, "")
+	f.BoolVar(&o.keep, "keep", false, "")
+	f.StringVar(&o.json, "json", "", "")
+	return f
+}
+
+func (o options) load() loadgen.Load {
+	return loadgen.Load{
+		Schedule: loadgen.Schedule{Seed: o.seed, Users: o.users},
+		Requests: o.requests,
+		Workers:  o.workers,
+	}
+}
+
+// validate checks what the flags' own types cannot.
+func (o options) validate(command string) error {
+	if _, err := keys.New(o.prefix); err != nil {
+		return fmt.Errorf("-prefix: %w", err)
+	}
+	if o.timeout <= 0 {
+		return fmt.Errorf("-timeout: %v: want more than 0", o.timeout)
+	}
+	if o.grace < time.Millisecond || o.grace > keys.MaxGrace || o.grace%time.Millisecond != 0 {
+		return fmt.Errorf("-grace: %v: want whole milliseconds up to %v", o.grace, keys.MaxGrace)
+	}
+	if command == "loadtest" {
+		return o.load().Validate()
+	}
+	if o.workers < 1 {
+		return fmt.Errorf("%d workers: want at least 1", o.workers)
+	}
+	if o.limit.Rate < 1 || o.limit.Rate > maxBoundaryRate {
+		return fmt.Errorf("-limit: a rate of %d: want 1 to %d, to see a burst", o.limit.Rate, maxBoundaryRate)
+	}
+	return nil
+}
+
+func randomPrefix() string {
+	var id [6]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return "lt-" + hex.EncodeToString(id[:])
+}
