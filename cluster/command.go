@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,9 +17,18 @@ import (
 // redirects has run nothing.
 type once struct {
 	*redis.Cmd
-	script []byte // the argument that names the script, or is its text
-	open   bool   // it may have been sent, and no reply has come since
+	script []byte       // the argument that names the script, or is its text
+	state  atomic.Int32 // of the sending; the caller may give up while go-redis works
 }
+
+// The states of a sending.
+const (
+	unsent    = iota // no byte has left, or an error reply said that the script did not run
+	open             // a byte may have left, and no reply has come since
+	abandoned        // the caller has gone: no byte may leave any more
+)
+
+var errAbandoned = errors.New("the caller gave up before the call was sent")
 
 // newOnce makes the command NAME script 1 key args.
 func newOnce(ctx context.Context, name any, script []byte, call Call) *once {
@@ -36,7 +46,9 @@ func (o *once) NoRetry() bool { return true }
 // Clone copies the command as one that still must not be resent; without it,
 // the embedded Cmd's copy would be an ordinary command.
 func (o *once) Clone() redis.Cmder {
-	return &once{Cmd: o.Cmd.Clone().(*redis.Cmd), script: o.script, open: o.open}
+	clone := &once{Cmd: o.Cmd.Clone().(*redis.Cmd), script: o.script}
+	clone.state.Store(o.state.Load())
+	return clone
 }
 
 // MarshalBinary makes the command an argument of itself, the one behind the
@@ -45,7 +57,9 @@ func (o *once) Clone() redis.Cmder {
 // script may run. No error tells it as surely: a deadline that ends the wait
 // for a free connection and one that ends the wait for the reply look alike.
 func (o *once) MarshalBinary() ([]byte, error) {
-	o.open = true
+	if !o.state.CompareAndSwap(unsent, open) && o.state.Load() == abandoned {
+		return nil, errAbandoned
+	}
 	return o.script, nil
 }
 
@@ -54,7 +68,13 @@ func (o *once) MarshalBinary() ([]byte, error) {
 // deadline ends before the next one, nothing is ambiguous.
 func (o *once) SetErr(err error) {
 	if _, reply := errors.AsType[redis.Error](err); reply {
-		o.open = false
+		o.state.CompareAndSwap(open, unsent)
 	}
 	o.Cmd.SetErr(err)
+}
+
+// abandon keeps the command from being sent from now on, and reports whether a
+// reply is missing: then it is too late.
+func (o *once) abandon() (tooLate bool) {
+	return !o.state.CompareAndSwap(unsent, abandoned)
 }

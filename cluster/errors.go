@@ -70,15 +70,15 @@ var passing = []string{
 }
 
 // fateOf says what err, the outcome of one sending, tells of the script.
-// open says whether a byte of it may have left this process, with no reply since.
-func fateOf(err error, open bool) fate {
+// missing says that a byte of it may have left this process, with no reply since.
+func fateOf(err error, missing bool) fate {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		return fateOfReply(reply.Error())
 	}
 	if errors.Is(err, redis.ErrClosed) {
 		return refused
 	}
-	if !open || neverSent(err) {
+	if !missing || neverSent(err) {
 		return postponed
 	}
 	return lost

@@ -22,9 +22,9 @@ func (reply) RedisError()     {}
 func TestFateOf(t *testing.T) {
 	op := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
 	for _, c := range []struct {
-		err  error
-		open bool
-		want fate
+		err     error
+		missing bool
+		want    fate
 	}{
 		{reply("NOSCRIPT No matching script. Please use EVAL."), true, unknown},
 		{reply("TRYAGAIN x"), true, postponed},
@@ -65,8 +65,8 @@ func TestFateOf(t *testing.T) {
 		{context.Canceled, true, lost},
 		{errors.New("redis: can't parse reply"), true, lost},
 	} {
-		if got := fateOf(c.err, c.open); got != c.want {
-			t.Errorf("fateOf(%v, open %v) = %d, want %d", c.err, c.open, got, c.want)
+		if got := fateOf(c.err, c.missing); got != c.want {
+			t.Errorf("fateOf(%v, missing %v) = %d, want %d", c.err, c.missing, got, c.want)
 		}
 	}
 }
@@ -78,23 +78,50 @@ func TestCallError(t *testing.T) {
 	}
 }
 
-// A copy of a command that must not be resent must not be resent.
-func TestOnceClone(t *testing.T) {
-	o := newOnce(t.Context(), evalsha, []byte("sha"), Call{Key: "k", Args: []any{1}})
-	if _, err := o.MarshalBinary(); err != nil || !o.open {
-		t.Fatal("encoding is not noticed")
+func newTestOnce(t *testing.T) *once {
+	return newOnce(t.Context(), evalsha, []byte("sha"), Call{Key: "k", Args: []any{1}})
+}
+
+// The state follows the sending: encoding opens it, an error reply closes it.
+func TestOnceState(t *testing.T) {
+	o := newTestOnce(t)
+	if _, err := o.MarshalBinary(); err != nil || o.state.Load() != open {
+		t.Fatalf("after encoding: %v, state %d", err, o.state.Load())
 	}
 	for _, c := range []struct {
 		err  error
-		open bool
-	}{{io.EOF, true}, {nil, true}, {reply("MOVED 1 127.0.0.1:1"), false}} {
-		if o.SetErr(c.err); o.open != c.open {
-			t.Errorf("after %v: open %v, want %v", c.err, o.open, c.open)
+		want int32
+	}{{io.EOF, open}, {nil, open}, {reply("MOVED 1 127.0.0.1:1"), unsent}, {io.EOF, unsent}} {
+		if o.SetErr(c.err); o.state.Load() != c.want {
+			t.Errorf("after %v: state %d, want %d", c.err, o.state.Load(), c.want)
 		}
 	}
-	o.open = true
+}
+
+// Whoever gives up before the sending prevents it; later, it is too late.
+func TestOnceAbandon(t *testing.T) {
+	early := newTestOnce(t)
+	if early.abandon() {
+		t.Error("too late before the sending")
+	}
+	if _, err := early.MarshalBinary(); err == nil {
+		t.Error("an abandoned command is sent")
+	}
+	late := newTestOnce(t)
+	if _, err := late.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	if !late.abandon() {
+		t.Error("not too late after the sending")
+	}
+}
+
+// A copy of a command that must not be resent must not be resent.
+func TestOnceClone(t *testing.T) {
+	o := newTestOnce(t)
+	o.state.Store(open)
 	clone, ok := o.Clone().(*once)
-	if !ok || !clone.NoRetry() || !clone.open {
+	if !ok || !clone.NoRetry() || clone.state.Load() != open {
 		t.Errorf("clone %#v", o.Clone())
 	}
 }

@@ -82,11 +82,27 @@ func (c *Client) sendAs(ctx context.Context, name any, script []byte, call Call)
 		return nil, refused, err
 	}
 	cmd := newOnce(ctx, name, script, call)
-	if err := c.UniversalClient.Process(ctx, cmd); err != nil {
-		return nil, fateOf(err, cmd.open), err
+	if missing, err := c.process(ctx, cmd); err != nil {
+		return nil, fateOf(err, missing), err
 	}
 	reply, err := integers(cmd.Cmd)
 	return reply, lost, err // a reply that makes no sense: the script ran all the same
+}
+
+// process hands the command to go-redis, and returns when that is done or ctx is,
+// whichever comes first. With an error, missing says that the command may have
+// been sent without a reply since.
+func (c *Client) process(ctx context.Context, cmd *once) (missing bool, err error) {
+	done := make(chan error, 1)
+	go func() { done <- c.UniversalClient.Process(ctx, cmd) }()
+	select {
+	case err = <-done:
+		return cmd.state.Load() == open, err
+	case <-ctx.Done():
+	}
+	// go-redis heeds a context's deadline, but not that it is cancelled, while it
+	// waits for a reply. It goes on alone, no longer than the time-out.
+	return cmd.abandon(), ctx.Err()
 }
 
 // integers decodes the reply of a script.

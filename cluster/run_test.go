@@ -196,3 +196,29 @@ func TestRunTimeout(t *testing.T) {
 		t.Errorf("%v, want ErrAmbiguous", err)
 	}
 }
+
+// A caller that gives up is let go at once, and told whether its call may count.
+func TestRunCancelled(t *testing.T) {
+	c := clustertest.Start(t)
+	client := open(t, cluster.Config{Addrs: c.Addrs(), Timeout: time.Hour})
+	key := keyOf(c, 0)
+	if _, err := client.Run(t.Context(), incr(key)); err != nil {
+		t.Fatal(err)
+	}
+	lost := c.LoseReplies(clustertest.On(0, "EVALSHA"), 1, clustertest.Silence)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for lost.Hits() == 0 {
+			time.Sleep(time.Millisecond) // it runs on another goroutine: nothing else tells
+		}
+		cancel()
+	}()
+	_, err := client.Run(ctx, incr(key)) // an hour, if it is not let go
+	if !errors.Is(err, cluster.ErrAmbiguous) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want ErrAmbiguous and context.Canceled", err)
+	}
+	if reply, err := client.Run(t.Context(), incr(key)); err != nil || reply[0] != 3 {
+		t.Errorf("%v, %v, want [3]", reply, err)
+	}
+}

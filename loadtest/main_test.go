@@ -20,7 +20,10 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{})
-	goleak.VerifyTestMain(servertest.Main(m))
+	goleak.VerifyTestMain(servertest.Main(m),
+		// After refused dials, go-redis's pool tries each second whether the node is
+		// back, and notices at the next try that it was closed.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 // loadtest runs the program as main does.
