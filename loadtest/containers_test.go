@@ -180,6 +180,7 @@ func nodeOptions(host string, port int, bus *testcontainers.DockerNetwork) []tes
 			"--cluster-node-timeout", "2000",
 			"--cluster-announce-hostname", host,
 			"--cluster-preferred-endpoint-type", "hostname",
+			"--rdb-del-sync-files", "yes", // or a replica that restarts serves old counts from its copy's file
 			"--repl-diskless-sync-delay", "0",
 			"--repl-ping-replica-period", "1",
 		),
@@ -218,9 +219,11 @@ func requireDocker(t *testing.T) (host, image string) {
 			"scripts/redis-image.sh and set REDIS_IMAGE=redis-local:7", image, err)
 	}
 	if !provider.Config().Config.RyukDisabled {
-		if err := requireImage(ctx, provider, testcontainers.ReaperDefaultImage); err != nil {
+		//lint:ignore SA1019 there is no other way to learn which image would be pulled
+		reaper := testcontainers.ReaperDefaultImage
+		if err := requireImage(ctx, provider, reaper); err != nil {
 			servertest.Skip(t, "the Docker engine has no image %s, by which testcontainers cleans up, and cannot get it (%v): "+
-				"docker pull it, or set TESTCONTAINERS_RYUK_DISABLED=true", testcontainers.ReaperDefaultImage, err)
+				"docker pull it, or set TESTCONTAINERS_RYUK_DISABLED=true", reaper, err)
 		}
 	}
 	if host, err = provider.DaemonHost(ctx); err != nil {

@@ -90,9 +90,6 @@ func (r *reply) verbatim(s string) {
 	r.bulk(s)
 }
 
-// failed says whether raw is an error reply.
-func failed(raw []byte) bool { return len(raw) > 0 && raw[0] == '-' }
-
 func errArity(name string) string {
 	return "ERR wrong number of arguments for '" + strings.ToLower(name) + "' command"
 }

@@ -64,7 +64,7 @@ type config struct {
 type Option func(*config)
 
 // WithAppendOnly has every server keep an append-only file, so that [Cluster.Restart]
-// brings back the data of a server that was killed. Without it a server comes back
+// brings back all that a primary had acknowledged before it was killed. Without it a server comes back
 // empty, and a primary that is back before its replica was promoted empties that too.
 func WithAppendOnly() Option {
 	return func(c *config) { c.appendOnly = true }

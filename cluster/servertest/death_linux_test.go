@@ -16,13 +16,17 @@ func TestOutlivesThread(t *testing.T) {
 	var p *process
 	var err error
 	thread := make(chan int)
+	over := make(chan struct{})
+	defer close(over)
 	var start func()
 	start = func() {
 		runtime.LockOSThread() // and never unlocked: so the thread ends with the goroutine
 		if syscall.Gettid() == os.Getpid() {
 			// save for the first thread, which stays: a second goroutine cannot get it.
 			go start()
-			select {}
+			<-over
+			runtime.UnlockOSThread()
+			return
 		}
 		p, err = startProcess(nil, "sleep", "60")
 		thread <- syscall.Gettid()

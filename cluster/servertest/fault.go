@@ -40,7 +40,8 @@ func (n *Node) signal(verb string, s os.Signal) error {
 }
 
 // Restart starts the node again, on its old port and as the node that it was in the
-// cluster, and returns when it answers, which is before it has joined its peers:
+// cluster, and returns when it answers and has read its append-only file, if it keeps
+// one. That is before it has joined its peers:
 // [Cluster.WaitWhole] waits for that. A node that still runs, or is paused, is killed first.
 func (c *Cluster) Restart(ctx context.Context, n *Node) error {
 	n.stop()
