@@ -7,8 +7,9 @@
 # Needs Go. What else it finds, it uses: redis-server in PATH (or REDIS_SERVER) for
 # six processes; Docker with Compose and the image that REDIS_IMAGE names for six
 # containers. What it does not find it skips, and says so; with
-# SLOTLIMIT_NO_SKIP=1 a skip is a failure. FUZZTIME is the time for each fuzz
-# target (5s).
+# SLOTLIMIT_NO_SKIP=1 a skip is a failure. OTHER_SERVERS names more servers, such as
+# scripts/redis-suite.sh brings, which the tests run on as well. FUZZTIME is the time
+# for each fuzz target (5s).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -33,6 +34,11 @@ go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
 step go test, with the race detector, in random order
 go test -race -shuffle=on -timeout 20m ./...
+
+for server in ${OTHER_SERVERS:-}; do
+	step "go test on $("$server" --version)"
+	REDIS_SERVER=$server go test -timeout 20m ./cluster/... ./limiter/... ./loadtest
+done
 
 step fuzzing
 for dir in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./...); do

@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -133,8 +134,15 @@ func TestCheckKeys(t *testing.T) {
 	if err := m.Cancel(ctx); err != nil {
 		t.Fatal(err)
 	}
+	version, err := c.Version(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Redis 8 drops keys that a node does not own by itself.
 	_, r := check()
-	if !r.failed || !r.says(prefix+"stray", to.Addr, from.ID) || !r.says("15 more") {
+	if dropped := strings.HasPrefix(version, "redis 8"); dropped == r.failed {
+		t.Errorf("%s: with keys on a node that does not own their slot, failed is %v", version, r.failed)
+	} else if !dropped && (!r.says(prefix+"stray", to.Addr, from.ID) || !r.says("15 more")) {
 		t.Errorf("with keys on a node that does not own their slot, said %q", r.lines)
 	}
 
