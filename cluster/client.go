@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,6 +23,9 @@ type Client struct {
 
 	cluster *redis.ClusterClient // the same client, nil if it is of another kind
 	timeout time.Duration
+	found   atomic.Bool // go-redis has a picture of the cluster
+
+	confirmers *confirmers // for calls that are [Durable]
 }
 
 // Open returns a client of the cluster that cfg names, after a look at it.
@@ -40,7 +44,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	client := redis.NewClusterClient(cfg.options())
-	c := &Client{UniversalClient: client, cluster: client, timeout: cfg.Timeout}
+	c := &Client{UniversalClient: client, cluster: client, timeout: cfg.Timeout, confirmers: newConfirmers()}
+	c.confirmers.attachNew(client)
 	if err := c.reachPrimaries(ctx, cfg); err != nil {
 		client.Close()
 		return nil, err
@@ -61,11 +66,11 @@ func Wrap(client redis.UniversalClient) (*Client, error) {
 	switch client := client.(type) {
 	case *redis.ClusterClient:
 		if client != nil {
-			return &Client{UniversalClient: client, cluster: client, timeout: DefaultTimeout}, nil
+			return &Client{UniversalClient: client, cluster: client, timeout: DefaultTimeout, confirmers: newConfirmers()}, nil
 		}
 	case *redis.Client:
 		if client != nil {
-			return &Client{UniversalClient: client, timeout: DefaultTimeout}, nil
+			return &Client{UniversalClient: client, timeout: DefaultTimeout, confirmers: newConfirmers()}, nil
 		}
 	}
 	if client == nil || reflect.ValueOf(client).IsZero() {
@@ -76,14 +81,33 @@ func Wrap(client redis.UniversalClient) (*Client, error) {
 
 // Home returns the address of the primary that owns the key's hash slot, as far
 // as the client knows, or "" when it does not know. Its clock is the one that
-// counts for the key. No traffic, except before the first call of a client.
+// counts for the key. It waits for no answer, save until a wrapped client has
+// found its cluster, and then no longer than [Client.Run] would.
 func (c *Client) Home(ctx context.Context, key string) string {
 	if c.cluster == nil {
 		return ""
 	}
+	if c.found.Load() {
+		return c.home(ctx, key)
+	}
+	// go-redis looks for the cluster in its own time, whatever the context says.
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	home := make(chan string, 1)
+	go func() { home <- c.home(ctx, key) }()
+	select {
+	case addr := <-home:
+		return addr
+	case <-ctx.Done():
+		return ""
+	}
+}
+
+func (c *Client) home(ctx context.Context, key string) string {
 	node, err := c.cluster.MasterForKey(ctx, key)
 	if err != nil {
 		return ""
 	}
+	c.found.Store(true)
 	return node.Options().Addr
 }

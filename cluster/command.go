@@ -26,6 +26,7 @@ const (
 	unsent    = iota // no byte has left, or an error reply said that the script did not run
 	open             // a byte may have left, and no reply has come since
 	abandoned        // the caller has gone: no byte may leave any more
+	answered         // a durable's alone: the script replied, and its confirmation is open
 )
 
 var errAbandoned = errors.New("the caller gave up before the call was sent")
@@ -62,6 +63,10 @@ func (o *once) MarshalBinary() ([]byte, error) {
 	}
 	return o.script, nil
 }
+
+// String is what a hook prints of the command, which is also an argument of itself: the
+// embedded Cmd's text would contain itself without end.
+func (o *once) String() string { return string(o.script) }
 
 // SetErr is told the outcome of each sending. An error reply, such as a redirect
 // that go-redis follows, says that this sending did not run the script; if the

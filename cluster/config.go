@@ -17,6 +17,12 @@ const (
 	DefaultDialTimeout = time.Second
 )
 
+// Bounds of a Config's fields: a day, and more connections than a node accepts.
+const (
+	maxTimeout  = 24 * time.Hour
+	maxPoolSize = 100_000
+)
+
 // Config says how [Open] reaches a cluster. The zero value lacks only Addrs.
 type Config struct {
 	// Addrs are some of the nodes, host:port. One is enough while it is up; the
@@ -81,9 +87,11 @@ func (cfg Config) validated() (Config, error) {
 			return cfg, fmt.Errorf("%w: Addrs: %q is not host:port", ErrConfig, addr)
 		}
 	}
-	if cfg.Timeout < 0 || cfg.DialTimeout < 0 || cfg.PoolSize < 0 {
-		return cfg, fmt.Errorf("%w: negative Timeout (%v), DialTimeout (%v) or PoolSize (%d)",
-			ErrConfig, cfg.Timeout, cfg.DialTimeout, cfg.PoolSize)
+	if min(cfg.Timeout, cfg.DialTimeout) < 0 || max(cfg.Timeout, cfg.DialTimeout) > maxTimeout {
+		return cfg, fmt.Errorf("%w: Timeout %v, DialTimeout %v: want 0 to %v", ErrConfig, cfg.Timeout, cfg.DialTimeout, maxTimeout)
+	}
+	if cfg.PoolSize < 0 || cfg.PoolSize > maxPoolSize {
+		return cfg, fmt.Errorf("%w: PoolSize %d: want 0 to %d", ErrConfig, cfg.PoolSize, maxPoolSize)
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout

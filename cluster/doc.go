@@ -17,6 +17,7 @@
 //	another error reply (OOM, NOPERM, WRONGTYPE...)  no                     ErrUnavailable
 //	the deadline came first                          no                     ErrUnavailable
 //	reset, EOF or time-out after the sending         perhaps                ErrAmbiguous
+//	a reply, but no confirmation of a Durable call   yes, perhaps for now   ErrAmbiguous
 //
 // A service that has no client yet calls [Open]; one that has, [Wrap]. The other
 // way round, a [Client] is a go-redis client: it embeds [redis.UniversalClient].

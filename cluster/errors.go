@@ -85,8 +85,8 @@ func fateOf(err error, missing bool) fate {
 }
 
 // fateOfReply says what an error reply tells. A node replies with an error
-// before it runs a script, or because a command in the script failed; our
-// scripts write only after every check that can fail, so they wrote nothing.
+// before it runs a script, or because a command in the script failed: then it wrote
+// nothing, if it is one that [Client.Run] may be given.
 func fateOfReply(reply string) fate {
 	if strings.HasPrefix(reply, "NOSCRIPT") {
 		return unknown

@@ -75,6 +75,8 @@ func TestOpenRefuses(t *testing.T) {
 		"no port":            {cluster.Config{Addrs: []string{"localhost"}}, cluster.ErrConfig, []string{`"localhost"`}},
 		"empty port":         {cluster.Config{Addrs: []string{"localhost:"}}, cluster.ErrConfig, []string{`"localhost:"`}},
 		"negative time-out":  {cluster.Config{Addrs: []string{dead}, Timeout: -1}, cluster.ErrConfig, []string{"Timeout"}},
+		"endless time-out":   {cluster.Config{Addrs: []string{dead}, DialTimeout: 1<<63 - 1}, cluster.ErrConfig, []string{"DialTimeout"}},
+		"endless pool":       {cluster.Config{Addrs: []string{dead}, PoolSize: 1 << 40}, cluster.ErrConfig, []string{"PoolSize"}},
 		"refused":            {cluster.Config{Addrs: []string{dead}}, cluster.ErrUnreachable, []string{dead, "refused"}},
 		"all refused":        {cluster.Config{Addrs: []string{dead, silent.Addr().String()}}, cluster.ErrUnreachable, []string{dead, silent.Addr().String(), "timeout"}},
 		"slots unserved":     {cluster.Config{Addrs: holed.Addrs()}, cluster.ErrSlotsUnserved, []string{"slots 7-9, slot 16383", "--cluster fix"}},
@@ -206,6 +208,30 @@ func TestWrap(t *testing.T) {
 	}
 	if _, err := client.Run(t.Context(), incr("{a}1")); !errors.Is(err, cluster.ErrUnavailable) {
 		t.Errorf("Run after Close: %v, want ErrUnavailable", err)
+	}
+}
+
+// A wrapped client that finds no cluster holds nobody up.
+func TestWrapHung(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	client, err := cluster.Wrap(redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{silent.Addr().String()}, ReadTimeout: time.Hour, MaxRedirects: 1,
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if home := client.Home(ctx, "k"); home != "" { // an hour later, if it waits
+		t.Errorf("home %q", home)
+	}
+	if _, err := client.Run(ctx, incr("k")); !errors.Is(err, cluster.ErrUnavailable) {
+		t.Errorf("%v, want ErrUnavailable", err)
 	}
 }
 

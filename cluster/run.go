@@ -28,10 +28,17 @@ var (
 // An error is a [*CallError] that is either [ErrUnavailable], the script did not
 // run, or [ErrAmbiguous], it may have run; the table in the package's comment says
 // which error is which. Run sends again only what surely did not run, and
-// returns by ctx's deadline, or after [Config.Timeout] if that is sooner.
+// returns by ctx's deadline, or after [Config.Timeout] if that is sooner. The reply to a
+// call that asks to be [Durable] is returned once it is confirmed.
+//
+// An error reply counts as "did not run". So a script must have one write command
+// at most, as the last thing that can fail: what it wrote before an error would stay.
 //
 // Any number of goroutines may call Run.
 func (c *Client) Run(ctx context.Context, call Call) ([]int64, error) {
+	if err := call.encodable(); err != nil {
+		return nil, &CallError{call.Key, ErrUnavailable, err}
+	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	backoff := minBackoff
@@ -81,24 +88,33 @@ func (c *Client) sendAs(ctx context.Context, name any, script []byte, call Call)
 	if err := ctx.Err(); err != nil {
 		return nil, refused, err
 	}
+	if call.Durable.asked() {
+		return c.sendDurably(ctx, name, script, call)
+	}
 	cmd := newOnce(ctx, name, script, call)
-	if missing, err := c.process(ctx, cmd); err != nil {
+	missing, err := process(ctx, cmd, func() error { return c.UniversalClient.Process(ctx, cmd) })
+	if err != nil {
 		return nil, fateOf(err, missing), err
 	}
 	reply, err := integers(cmd.Cmd)
 	return reply, lost, err // a reply that makes no sense: the script ran all the same
 }
 
-// process hands the command to go-redis, and returns when that is done or ctx is,
-// whichever comes first. With an error, missing says that the command may have
+// process has send hand the command to go-redis, and returns when that is done or ctx
+// is, whichever comes first. With an error, missing says that the command may have
 // been sent without a reply since.
-func (c *Client) process(ctx context.Context, cmd *once) (missing bool, err error) {
+func process(ctx context.Context, cmd *once, send func() error) (missing bool, err error) {
 	done := make(chan error, 1)
-	go func() { done <- c.UniversalClient.Process(ctx, cmd) }()
+	go func() { done <- send() }()
 	select {
 	case err = <-done:
 		return cmd.state.Load() == open, err
 	case <-ctx.Done():
+	}
+	select {
+	case err = <-done: // both at once: a reply is worth more than a deadline
+		return cmd.state.Load() == open, err
+	default:
 	}
 	// go-redis heeds a context's deadline, but not that it is cancelled, while it
 	// waits for a reply. It goes on alone, no longer than the time-out.

@@ -103,6 +103,22 @@ func TestRunUnknownReply(t *testing.T) {
 	}
 }
 
+// What cannot be written is refused before anything is.
+func TestRunRefusesArguments(t *testing.T) {
+	c, client := start(t)
+	for name, call := range map[string]cluster.Call{
+		"argument": {Script: incrScript, Key: "k", Args: []any{1, struct{}{}}},
+		"script":   {Key: "k"},
+	} {
+		if _, err := client.Run(t.Context(), call); !errors.Is(err, cluster.ErrUnavailable) || !errors.Is(err, cluster.ErrConfig) {
+			t.Errorf("%s: %v, want ErrUnavailable for ErrConfig", name, err)
+		}
+	}
+	if n := c.Requests(clustertest.AllNodes, "EVALSHA"); n != 0 {
+		t.Errorf("%d calls were sent", n)
+	}
+}
+
 // NOSCRIPT proves that nothing ran, EVAL that follows is as ambiguous as any call.
 func TestRunLosesReplyOfEval(t *testing.T) {
 	c, client := start(t)

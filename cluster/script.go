@@ -35,7 +35,26 @@ func (s *Script) SHA() string { return string(s.sha) }
 type Call struct {
 	Script *Script
 	Key    string // KEYS[1]
-	Args   []any  // ARGV; strings, byte slices or integers
+	Args   []any  // ARGV; each a string, []byte, int or int64
+
+	// Durable is what must be confirmed before the reply is an acknowledgement.
+	Durable Durable
+}
+
+// encodable returns an error for a call that go-redis could not write: it would
+// notice in the middle of the command, when it is too late to say that nothing left.
+func (c Call) encodable() error {
+	if c.Script == nil {
+		return fmt.Errorf("%w: a call without a script", ErrConfig)
+	}
+	for i, arg := range c.Args {
+		switch arg.(type) {
+		case string, []byte, int, int64:
+		default:
+			return fmt.Errorf("%w: argument %d is a %T, not a string, bytes or an integer", ErrConfig, i+1, arg)
+		}
+	}
+	return nil
 }
 
 // Preload puts the scripts into the script cache of every node, replicas too,

@@ -44,6 +44,23 @@ func benchmarkAllow(b *testing.B, client limiter.Runner) {
 	}
 }
 
+// What a decision allocates beyond its transport: the key and the user's part of it,
+// the arguments, of which two are numbers in boxes, and what the stub replies.
+func TestAllowAllocations(t *testing.T) {
+	lim, err := limiter.New(new(stub), limiter.PerDay(limiter.MaxRate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := lim.Allow(t.Context(), "user-12345"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > 6 {
+		t.Errorf("%v allocations a decision, want at most 6", got)
+	}
+}
+
 func BenchmarkAllowStub(b *testing.B) { benchmarkAllow(b, new(stub)) }
 
 func BenchmarkAllowServers(b *testing.B) {

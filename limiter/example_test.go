@@ -32,7 +32,7 @@ func ExampleLimiter_Allow() {
 	client, _, closeAll := clusterForExamples()
 	defer closeAll()
 
-	lim, err := limiter.New(client, limiter.PerDay(2))
+	lim, err := limiter.New(client, limiter.Per(2, limiter.MaxPeriod))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func ExampleLimiter_Peek() {
 	ctx := context.Background()
 	client, _, closeAll := clusterForExamples()
 	defer closeAll()
-	lim, err := limiter.New(client, limiter.PerDay(1))
+	lim, err := limiter.New(client, limiter.Per(1, limiter.MaxPeriod))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func ExampleLimiter_Reset() {
 	ctx := context.Background()
 	client, _, closeAll := clusterForExamples()
 	defer closeAll()
-	lim, err := limiter.New(client, limiter.PerDay(1))
+	lim, err := limiter.New(client, limiter.Per(1, limiter.MaxPeriod))
 	if err != nil {
 		log.Fatal(err)
 	}

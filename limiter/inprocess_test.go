@@ -13,11 +13,11 @@ import (
 	"github.com/slotlimit/slotlimit/limiter"
 )
 
-// newLimiter returns a limiter of the cluster, with a time-out short enough for
-// tests in which nodes hang.
+// newLimiter returns a limiter of the cluster, with a time-out that no call meets
+// unless its node hangs: such calls get a deadline of their own.
 func newLimiter(t *testing.T, c *clustertest.Cluster, limit limiter.Limit, opts ...limiter.Option) *limiter.Limiter {
 	t.Helper()
-	client, err := cluster.Open(t.Context(), cluster.Config{Addrs: c.Addrs(), Timeout: 300 * time.Millisecond})
+	client, err := cluster.Open(t.Context(), cluster.Config{Addrs: c.Addrs(), Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +37,14 @@ func stopped() time.Time { return midday }
 // scripts counts the calls of scripts that reached any node.
 func scripts(c *clustertest.Cluster) int {
 	return c.Requests(clustertest.AllNodes, "EVALSHA") + c.Requests(clustertest.AllNodes, "EVAL")
+}
+
+// soon is a deadline for a call that must fail.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // allow is one attempt that must get a decision.
@@ -143,8 +151,41 @@ func TestClockStepsBack(t *testing.T) {
 	}
 }
 
+// Limiters with different graces share a counter right, if slower: the TTL that the
+// one set is no riddle to the other.
+func TestOtherGrace(t *testing.T) {
+	c := start(t, clustertest.WithClock(stopped))
+	long := newLimiter(t, c, limiter.PerMinute(10), limiter.WithClock(stopped), limiter.WithGrace(5*time.Minute))
+	short := newLimiter(t, c, limiter.PerMinute(10), limiter.WithClock(stopped))
+	for i, lim := range []*limiter.Limiter{long, short, long, short} {
+		if res := allow(t, lim, "alice"); res.Count != int64(i+1) || res.ResetAfter != 20*time.Second {
+			t.Errorf("attempt %d: %+v", i+1, res)
+		}
+	}
+	c.Advance(30 * time.Second)
+	for i, lim := range []*limiter.Limiter{short, long, short} {
+		if res := allow(t, lim, "alice"); res.Count != int64(i+1) || res.Window != 29139841 || res.ResetAfter != 50*time.Second {
+			t.Errorf("attempt %d of the next window: %+v", i+1, res)
+		}
+	}
+}
+
+// An operator who shortens a counter's life does not shorten the window.
+func TestShortenedTTL(t *testing.T) {
+	c := start(t, clustertest.WithClock(stopped))
+	client := open(t, c.Addrs())
+	lim := newLimiter(t, c, limiter.PerMinute(10), limiter.WithClock(stopped))
+	key := allow(t, lim, "alice").Key
+	if err := client.PExpireAt(t.Context(), key, midday.Add(5*time.Second)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if res := allow(t, lim, "alice"); res.ResetAfter != 20*time.Second || res.Count != 2 {
+		t.Errorf("%+v, want 20 s to the reset", res)
+	}
+}
+
 func TestMovingSlots(t *testing.T) {
-	c := start(t)
+	c := start(t, clustertest.WithClock(stopped))
 	lim := newLimiter(t, c, limiter.PerDay(1000))
 	user := userOf(c, 0)
 	slot := keys.Slot("rl:{" + user + "}:")
@@ -193,11 +234,17 @@ func allowKey(t *testing.T, lim *limiter.Limiter, user string) string {
 func TestLostReply(t *testing.T) {
 	for name, how := range map[string]clustertest.Loss{"cut": clustertest.Cut, "silence": clustertest.Silence} {
 		t.Run(name, func(t *testing.T) {
-			c := start(t)
+			c := start(t, clustertest.WithClock(stopped))
 			lim := newLimiter(t, c, limiter.PerDay(1000))
 			allow(t, lim, "alice")
 			fault := c.LoseReplies(clustertest.On(clustertest.AllNodes, "EVALSHA"), 1, how)
-			_, err := lim.Allow(t.Context(), "alice")
+			ctx := t.Context()
+			if how == clustertest.Silence {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
+				defer cancel()
+			}
+			_, err := lim.Allow(ctx, "alice")
 			var call *cluster.CallError
 			if !errors.Is(err, limiter.ErrAmbiguous) || errors.Is(err, limiter.ErrUnavailable) || !errors.As(err, &call) {
 				t.Fatalf("error %v, want ErrAmbiguous in a CallError", err)
@@ -221,7 +268,7 @@ func TestPassingErrors(t *testing.T) {
 		"READONLY You can't write against a read only replica.", "BUSY Redis is busy running a script.",
 		"ERR max number of clients reached",
 	} {
-		c := start(t)
+		c := start(t, clustertest.WithClock(stopped))
 		lim := newLimiter(t, c, limiter.PerDay(1000))
 		allow(t, lim, "alice")
 		fault := c.Fail(clustertest.On(clustertest.AllNodes, "EVALSHA"), 2, reply)
@@ -229,9 +276,12 @@ func TestPassingErrors(t *testing.T) {
 			t.Errorf("%s: count %d after %d errors, want 2 after 2", reply, res.Count, fault.Hits())
 		}
 
-		// Where it does not pass, the caller hears of it within the time-out.
+		// Where it does not pass, the caller hears of it by the deadline.
 		fault = c.Fail(clustertest.On(clustertest.AllNodes, "EVALSHA"), -1, reply)
-		if _, err := lim.Allow(t.Context(), "alice"); !errors.Is(err, limiter.ErrUnavailable) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		_, err := lim.Allow(ctx, "alice")
+		cancel()
+		if !errors.Is(err, limiter.ErrUnavailable) {
 			t.Errorf("%s for ever: %v, want ErrUnavailable", reply, err)
 		}
 		if fault.Hits() < 2 {
@@ -260,7 +310,7 @@ func TestLastingErrors(t *testing.T) {
 }
 
 func TestDeadAndHungPrimaries(t *testing.T) {
-	c := start(t, clustertest.WithPartialCoverage())
+	c := start(t, clustertest.WithPartialCoverage(), clustertest.WithClock(stopped))
 	lim := newLimiter(t, c, limiter.PerDay(1000))
 	users := []string{userOf(c, 0), userOf(c, 1), userOf(c, 2)}
 	for _, user := range users {
@@ -273,9 +323,11 @@ func TestDeadAndHungPrimaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node, user := range users {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx := t.Context()
+		if node < 2 {
+			ctx = soon(t)
+		}
 		res, err := lim.Allow(ctx, user)
-		cancel()
 		// Whether a hung node got the call depends on whether a connection was at hand.
 		unavailable, ambiguous := errors.Is(err, limiter.ErrUnavailable), errors.Is(err, limiter.ErrAmbiguous)
 		if ok := []bool{unavailable, unavailable != ambiguous, err == nil && res.Count == 2}[node]; !ok {
@@ -288,14 +340,14 @@ func TestDeadAndHungPrimaries(t *testing.T) {
 		}
 	}
 	// The counts went with the failover, and the client finds the way by itself:
-	// within one time-out per dead or hung node that it asks first.
+	// calls that go to the hung node meanwhile are lost.
 	for node, user := range users {
 		var res limiter.Result
-		var err error
-		for range 10 {
-			if res, err = lim.Peek(t.Context(), user); err == nil {
-				break
-			}
+		err := errors.New("not tried")
+		for until := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(until); {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			res, err = lim.Peek(ctx, user)
+			cancel()
 		}
 		if want := []int64{1, 1, 2}[node]; err != nil || res.Count != want {
 			t.Errorf("user of node %d after the failover: count %d, %v, want %d", node, res.Count, err, want)

@@ -31,6 +31,7 @@ func TestParseLimit(t *testing.T) {
 		{"10/1h30m", limiter.Per(10, 90*time.Minute), "10/1h30m"},
 		{"10/1h0m30s", limiter.Per(10, time.Hour+30*time.Second), "10/1h0m30s"},
 		{"10/1.5s", limiter.Per(10, 1500*time.Millisecond), "10/1.5s"},
+		{"10/.5h", limiter.Per(10, 30*time.Minute), "10/30m"},
 		{"10/10h", limiter.Per(10, 10*time.Hour), "10/10h"},
 		{"0/1m", limiter.PerMinute(0), "0/1m"},
 		{"9007199254740991/366d", limiter.Per(limiter.MaxRate, limiter.MaxPeriod), "9007199254740991/366d"},
@@ -49,31 +50,35 @@ func TestParseLimit(t *testing.T) {
 
 func TestParseLimitRefuses(t *testing.T) {
 	for text, want := range map[string]error{
-		"":                       limiter.ErrLimitText,
-		"100":                    limiter.ErrLimitText,
-		"/":                      limiter.ErrLimitText,
-		"100/":                   limiter.ErrLimitText,
-		"/1m":                    limiter.ErrLimitText,
-		"+5/1m":                  limiter.ErrLimitText,
-		"5 /1m":                  limiter.ErrLimitText,
-		"1e3/1m":                 limiter.ErrLimitText,
-		"0x10/1m":                limiter.ErrLimitText,
-		"5/1":                    limiter.ErrLimitText,
-		"5/minute":               limiter.ErrLimitText,
-		"5/1.5d":                 limiter.ErrLimitText,
-		"5/-1m":                  limiter.ErrLimitText,
-		"5/1m/1m":                limiter.ErrLimitText,
-		"=5/1m":                  limiter.ErrLimitText,
-		"-1/1m":                  limiter.ErrRate,
-		"9007199254740992/1m":    limiter.ErrRate,
-		"99999999999999999999/m": limiter.ErrRate,
-		"5/0s":                   limiter.ErrPeriod,
-		"5/1us":                  limiter.ErrPeriod,
-		"5/1500us":               limiter.ErrPeriod,
-		"5/367d":                 limiter.ErrPeriod,
-		"a b=5/1m":               limiter.ErrLimitName,
-		"{a}=5/1m":               limiter.ErrLimitName,
-		"a=b=5/1m":               limiter.ErrLimitText,
+		"":                        limiter.ErrLimitText,
+		"100":                     limiter.ErrLimitText,
+		"/":                       limiter.ErrLimitText,
+		"100/":                    limiter.ErrLimitText,
+		"/1m":                     limiter.ErrLimitText,
+		"+5/1m":                   limiter.ErrLimitText,
+		"5 /1m":                   limiter.ErrLimitText,
+		"1e3/1m":                  limiter.ErrLimitText,
+		"0x10/1m":                 limiter.ErrLimitText,
+		"5/1":                     limiter.ErrLimitText,
+		"5/h30m":                  limiter.ErrLimitText,
+		"5/minute":                limiter.ErrLimitText,
+		"5/1.5d":                  limiter.ErrLimitText,
+		"5/-1m":                   limiter.ErrPeriod,
+		"5/70000d":                limiter.ErrPeriod,
+		"5/99999999999999999999d": limiter.ErrPeriod,
+		"5/-1d":                   limiter.ErrLimitText,
+		"5/1m/1m":                 limiter.ErrLimitText,
+		"=5/1m":                   limiter.ErrLimitText,
+		"-1/1m":                   limiter.ErrRate,
+		"9007199254740992/1m":     limiter.ErrRate,
+		"99999999999999999999/m":  limiter.ErrRate,
+		"5/0s":                    limiter.ErrPeriod,
+		"5/1us":                   limiter.ErrPeriod,
+		"5/1500us":                limiter.ErrPeriod,
+		"5/367d":                  limiter.ErrPeriod,
+		"a b=5/1m":                limiter.ErrLimitName,
+		"{a}=5/1m":                limiter.ErrLimitName,
+		"a=b=5/1m":                limiter.ErrLimitText,
 	} {
 		if got, err := limiter.ParseLimit(text); !errors.Is(err, want) || got != (limiter.Limit{}) {
 			t.Errorf("ParseLimit(%q) = %+v, %v, want %v", text, got, err, want)
@@ -133,6 +138,12 @@ func TestNewRefuses(t *testing.T) {
 		if lim, err := limiter.New(c.client, limiter.PerMinute(1), opts...); !errors.Is(err, c.want) || lim != nil {
 			t.Errorf("%s: %v, %v, want %v", name, lim, err, c.want)
 		}
+	}
+}
+
+func TestNewRefusesNilOption(t *testing.T) {
+	if lim, err := limiter.New(new(stub), limiter.PerMinute(1), nil); !errors.Is(err, limiter.ErrOption) || lim != nil {
+		t.Errorf("%v, %v, want ErrOption", lim, err)
 	}
 }
 

@@ -47,6 +47,8 @@ type Limiter struct {
 	now    func() time.Time
 	clocks nodeClocks
 
+	durable cluster.Durable
+
 	// Arguments of every call, in ms, boxed once.
 	periodArg, graceArg any
 }
@@ -57,14 +59,17 @@ var _ Allower = (*Limiter)(nil)
 // [*cluster.Client]. It sends nothing. It fails when the limit or an option is
 // out of range, with the errors that [Limit.Validate] and the options name.
 func New(client Runner, limit Limit, opts ...Option) (*Limiter, error) {
-	if client == nil || reflect.ValueOf(client).IsZero() {
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: nil client", ErrOption)
 	}
 	if err := limit.Validate(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{client: client, limit: limit, grace: DefaultGrace, now: time.Now}
+	l := &Limiter{client: client, limit: limit, grace: DefaultGrace, now: time.Now, durable: cluster.Durable{Unwritten: unwritten}}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("%w: nil Option", ErrOption)
+		}
 		if err := opt(l); err != nil {
 			return nil, err
 		}
@@ -137,6 +142,7 @@ type window struct {
 	key    string
 	number int64
 	end    int64 // ms of Unix time
+	guess  int64 // the node's time by which it was chosen, ms of Unix time
 }
 
 // onWindow runs a script on the counter of the user's present window: the one that
@@ -169,16 +175,17 @@ func (l *Limiter) windowAt(userPart string, milli int64) window {
 	number := keys.WindowNumber(milli, l.limit.Period)
 	var buf [128]byte
 	key := keys.AppendWindow(buf[:0], userPart, l.limit.Name, l.limit.Period, number)
-	return window{key: string(key), number: number, end: (number + 1) * l.limit.Period.Milliseconds()}
+	return window{key: string(key), number: number, end: (number + 1) * l.limit.Period.Milliseconds(), guess: milli}
 }
 
 // run sends one call for one window. The scripts' headers say what the arguments
 // are; reset takes the first two, and lets the others be.
 func (l *Limiter) run(ctx context.Context, script *cluster.Script, w window, n int64) (windowReply, error) {
 	reply, err := l.client.Run(ctx, cluster.Call{
-		Script: script,
-		Key:    w.key,
-		Args:   []any{w.end, l.periodArg, l.graceArg, n},
+		Script:  script,
+		Key:     w.key,
+		Args:    []any{w.end, l.periodArg, l.graceArg, n, w.guess},
+		Durable: l.durability(script, n),
 	})
 	if err != nil {
 		return windowReply{}, err

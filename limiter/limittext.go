@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ var (
 	_ encoding.TextMarshaler   = Limit{}
 	_ encoding.TextUnmarshaler = (*Limit)(nil)
 )
+
+const day = 24 * time.Hour
 
 // ParseLimit reads a limit from text, [NAME=]RATE/PERIOD:
 //
@@ -62,15 +65,18 @@ func parseRate(text string) (int64, error) {
 
 func parsePeriod(text string) (time.Duration, error) {
 	number := text
-	if text != "" && (text[0] < '0' || text[0] > '9') {
-		number = "1" + text
+	if !strings.ContainsAny(text, "0123456789") {
+		number = "1" + text // a unit alone
 	}
 	if days, ok := strings.CutSuffix(number, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		if err != nil {
+		n, err := strconv.ParseUint(days, 10, 64)
+		switch {
+		case errors.Is(err, strconv.ErrRange), n > uint64(MaxPeriod/day):
+			return 0, fmt.Errorf("%w: %.100s is above 366 days", ErrPeriod, text)
+		case err != nil:
 			return 0, fmt.Errorf("%w: period %.100q is no whole number of days", ErrLimitText, text)
 		}
-		return time.Duration(n) * 24 * time.Hour, nil
+		return time.Duration(n) * day, nil
 	}
 	period, err := time.ParseDuration(number)
 	if err != nil {
@@ -90,7 +96,6 @@ func (l Limit) String() string {
 
 // formatPeriod leaves out the zero units that time.Duration writes ("1m0s").
 func formatPeriod(d time.Duration) string {
-	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}

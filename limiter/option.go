@@ -30,9 +30,11 @@ func WithPrefix(prefix string) Option {
 // In that time the counter of a window that just ended can still be read, by an
 // audit, and a node's clock that steps back by less than it finds its counters
 // again. A longer grace costs memory: at 1 s, counters of 1-second windows take
-// twice what their windows need. All limiters that share counters must
-// use the same grace: from a counter's TTL each of them tells how long its window
-// still lasts.
+// twice what their windows need. Limiters that share counters should use
+// the same grace: from a counter's TTL each of them tells how long its window still
+// lasts. Graces that differ by a second or more are noticed, and cost the node some
+// more work for each attempt; if they differ by less, windows end that much late for
+// one of them.
 func WithGrace(grace time.Duration) Option {
 	return func(l *Limiter) error {
 		if grace < time.Millisecond || grace > keys.MaxGrace || grace%time.Millisecond != 0 {

@@ -81,7 +81,9 @@ if [ -z "$compose" ]; then
 elif ! docker image inspect "$image" >/dev/null 2>&1 && ! timeout 120 docker pull -q "$image" 2>/dev/null; then
 	skip "no Docker engine, or no image $image and none to pull; scripts/redis-image.sh makes one, REDIS_IMAGE names it"
 else
-	trap '$compose -f docker-compose.cluster.yml down -v; rm -rf "$bin"' EXIT
+	# a cluster that was up before stays up
+	[ -n "$(docker ps -q --filter name=slotlimit-redis-)" ] ||
+		trap '$compose -f docker-compose.cluster.yml down -v; rm -rf "$bin"' EXIT
 	$compose -f docker-compose.cluster.yml up -d
 	"$bin/loadtest" -addrs 127.0.0.1:7001 -users 1000 -requests 300000 -workers 128 -limit 100/1m
 fi

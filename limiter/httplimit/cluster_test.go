@@ -1,6 +1,7 @@
 package httplimit_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"os"
 	"testing"
@@ -14,37 +15,44 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servertest.Main(m).Run()) }
 
-func newLimiter(t *testing.T, addrs []string) *limiter.Limiter {
+func newLimiter(t *testing.T, addrs []string, prefix string) *limiter.Limiter {
 	t.Helper()
 	client, err := cluster.Open(t.Context(), cluster.Config{Addrs: addrs, Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	lim, err := limiter.New(client, limiter.PerDay(100), limiter.WithPrefix("http"))
+	lim, err := limiter.New(client, limiter.Per(100, limiter.MaxPeriod), limiter.WithPrefix(prefix))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return lim
 }
 
-func TestPassesInProcess(t *testing.T) { passes(t, newLimiter(t, clustertest.Start(t).Addrs())) }
+func TestPassesInProcess(t *testing.T) {
+	c := clustertest.Start(t)
+	passes(t, newLimiter(t, c.Addrs(), "http"))
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestPassesOnServers(t *testing.T) {
 	c := servertest.Shared(t)
-	passes(t, newLimiter(t, c.Addrs()))
-	c.CheckKeys(t, "http:")
+	prefix := "http-" + rand.Text()
+	passes(t, newLimiter(t, c.Addrs(), prefix))
+	c.CheckKeys(t, prefix+":")
 }
 
 // A dead cluster is no reason to tell a client that it asks too often.
 func TestDeadCluster(t *testing.T) {
 	c := clustertest.Start(t)
-	client, err := cluster.Open(t.Context(), cluster.Config{Addrs: c.Addrs(), Timeout: 100 * time.Millisecond})
+	client, err := cluster.Open(t.Context(), cluster.Config{Addrs: c.Addrs(), Timeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	lim, err := limiter.New(client, limiter.PerDay(100))
+	lim, err := limiter.New(client, limiter.Per(100, limiter.MaxPeriod))
 	if err != nil {
 		t.Fatal(err)
 	}

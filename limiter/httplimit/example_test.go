@@ -25,7 +25,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	lim, err := limiter.New(client, limiter.PerDay(2))
+	lim, err := limiter.New(client, limiter.Per(2, limiter.MaxPeriod))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,6 +11,5 @@
 //		limitertest.Run(t, limitertest.Target{Client: client})
 //	}
 //
-// It takes some seconds, and leaves no key behind that does not expire within
-// a minute or two.
+// It takes some seconds, and leaves no key behind.
 package limitertest

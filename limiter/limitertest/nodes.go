@@ -39,6 +39,22 @@ func CheckKeys(t testing.TB, client *cluster.Client, prefix string) {
 	}
 }
 
+// removeKeys removes the keys that begin with the prefix, which is no pattern.
+func removeKeys(t testing.TB, client *cluster.Client, prefix string) {
+	t.Helper()
+	for _, err := range eachPrimary(context.WithoutCancel(t.Context()), client, func(ctx context.Context, node *redis.Client) error {
+		names := node.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+		for names.Next(ctx) {
+			if err := node.Unlink(ctx, names.Val()).Err(); err != nil {
+				return err
+			}
+		}
+		return names.Err()
+	}) {
+		t.Errorf("removing the keys: %v", err)
+	}
+}
+
 // flushScripts empties the script cache of every primary.
 func (s *suite) flushScripts() {
 	s.Helper()

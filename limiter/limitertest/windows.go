@@ -43,7 +43,7 @@ func (s *suite) expiry() {
 	want(s, "Count after the TTL was lengthened", s.allow(lim, "alice", 1).Count, 4)
 	want(s, "expiry of a counter that would have outlived its use", at(), due)
 
-	// Another grace on the same counter is a mistake of the callers; the count holds.
+	// Another grace on the same counter changes nothing.
 	want(s, "Count with another grace", s.allow(s.limiter(limit), "alice", 1).Count, 5)
 	want(s, "expiry after another grace", at(), due)
 }
@@ -151,7 +151,7 @@ func (s *suite) sleeping() {
 		if denied.RetryAfter <= 0 || denied.RetryAfter > 250*time.Millisecond {
 			s.Fatalf("RetryAfter = %v, want within (0, 250ms]", denied.RetryAfter)
 		}
-		time.Sleep(denied.RetryAfter)
+		time.Sleep(denied.RetryAfter) // what a caller does, and all that the case is about
 		res := s.allow(lim, "alice", 1)
 		want(s, "Allowed after the sleep", res.Allowed, true)
 		if res.Window <= denied.Window || res.Window == last.Window {

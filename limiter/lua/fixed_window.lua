@@ -6,6 +6,7 @@
 -- ARGV[2]  length of the window, in ms
 -- ARGV[3]  grace: how long the counter outlives its window, in ms
 -- ARGV[4]  cost of the attempt; 0 looks without counting, and writes nothing
+-- ARGV[5]  what the caller believes this node's clock to say, in ms of Unix time
 --
 -- Reply, three integers:
 --   1, count, left   the attempts of this window, this one included, and the ms
@@ -20,18 +21,21 @@ local last = tonumber(ARGV[1])
 local period = tonumber(ARGV[2])
 local grace = tonumber(ARGV[3])
 local cost = tonumber(ARGV[4])
+local guess = tonumber(ARGV[5])
 local most = 9007199254740992
-if not last or not period or not grace or not cost or #KEYS ~= 1 or
-    period < 1 or grace < 1 or cost < 0 or cost >= most then
+if not guess or not last or not period or not grace or not cost or #KEYS ~= 1 or
+    period < 1 or grace < 1 or cost < 0 or cost >= most or cost % 1 ~= 0 then
   return redis.error_reply('ERR fixed window: bad arguments')
 end
 
 -- A counter expires one grace after its window's end, so its TTL tells whether the
 -- window is still open, and for how long. That is cheaper than TIME, which is asked
--- only for a counter that is new, past its end, or without a sensible TTL.
+-- only for a counter that is new, past its end, or whose TTL does not fit: another
+-- grace, or an operator's EXPIRE, made it, if it says a time that is a second or more
+-- off what the caller believes.
 local ttl = redis.call('PTTL', KEYS[1])
 local left = ttl - grace
-if left <= 0 or left > period then
+if left <= 0 or left > period or math.abs(last - left - guess) > 1000 then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   left = last - now
@@ -40,14 +44,19 @@ if left <= 0 or left > period then
   end
 end
 
+-- integer reads a counter as INCRBY does; tonumber alone would take '1e3' and 'nan'.
+local function integer(text)
+  return string.find(text, '^-?%d+$') and tonumber(text)
+end
+
 local count
 if cost == 0 then
-  local stored = redis.call('GET', KEYS[1])
-  count = stored and tonumber(stored) or 0
-  if stored and not tonumber(stored) then
+  count = integer(redis.call('GET', KEYS[1]) or '0')
+  if not count then
     return redis.error_reply('ERR fixed window: the counter holds no integer')
   end
-else
+elseif ttl >= 0 and ttl <= period + grace then
+  -- Steady traffic must not extend a counter's life, so its expiry is let be.
   count = redis.pcall('INCRBY', KEYS[1], ARGV[4])
   if type(count) == 'table' then
     -- Near 2^63 the counter stops, and the attempt is one over any limit.
@@ -56,11 +65,20 @@ else
     end
     count = most
   end
-  -- Steady traffic must not extend a counter's life: the expiry is set when the
-  -- counter is new (-2), and again only where an operator took it away (-1) or
-  -- put it later than any window of this length could end.
-  if ttl < 0 or ttl > period + grace then
-    redis.call('PEXPIREAT', KEYS[1], last + grace)
+else
+  -- The counter is new (-2), or an operator took its expiry away (-1) or put it later
+  -- than any window of this length could end. Count and expiry are one command: of
+  -- two, the second may be refused, by an ACL say, after the first has counted, and
+  -- then the caller hears that nothing was, and the counter stays for ever.
+  local stored = ttl == -2 and '0' or redis.call('GET', KEYS[1])
+  count = integer(stored)
+  if not count then
+    return redis.error_reply('ERR fixed window: the counter holds no integer')
   end
+  count = count + cost
+  if count < most then
+    stored = string.format('%.0f', count)
+  end -- else it is above every rate, and stays as it is
+  redis.call('SET', KEYS[1], stored, 'PXAT', last + grace)
 end
 return { 1, math.min(count, most), left }
