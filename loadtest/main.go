@@ -3,18 +3,20 @@
 //
 //	go run ./loadtest                           on a cluster inside the process
 //	go run ./loadtest -addrs 127.0.0.1:7001     on a real one
+//	go run ./loadtest -addrs ... -fault kill@3s  while something breaks
 //	go run ./loadtest boundary                  the known weakness of fixed windows
 //
 // Its exit status is the proof: 0 if every check of the audit holds, 1 if one does not,
-// 2 if there is nothing to judge, since the usage was wrong or the cluster cannot be reached.
+// 2 if there is nothing to judge, since the usage was wrong, the cluster cannot be reached or a
+// fault could not be made.
 // Package audit says what is checked.
 //
 // # Where new things go
 //
 // The parts: options (flags and usage), target (the cluster and the limiter under test),
-// trial (load, audit, report), reader and collector (counters from the nodes). A fault during the
-// load is a goroutine of trial next to the collector and the progress line; another
-// subcommand is a case of program.run; another algorithm is chosen in target and judged in audit.
+// trial (load, audit, report), reader and collector (counters from the nodes), disturbance (faults
+// and what callers notice of them, and of what others do to the cluster). Another fault goes into
+// package faults; another subcommand is a case of program.run; another algorithm is chosen in target and judged in audit.
 package main
 
 import (

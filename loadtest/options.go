@@ -6,10 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/slotlimit/slotlimit/keys"
 	"github.com/slotlimit/slotlimit/limiter"
+	"github.com/slotlimit/slotlimit/loadtest/faults"
 	"github.com/slotlimit/slotlimit/loadtest/loadgen"
 )
 
@@ -18,6 +20,7 @@ type options struct {
 	addrs    string
 	users    int64
 	requests int64
+	duration time.Duration // 0: until all requests are sent
 	workers  int
 	limit    limiter.Limit
 	seed     uint64
@@ -26,6 +29,27 @@ type options struct {
 	prefix   string
 	keep     bool
 	json     string
+	faults   faultList
+	durable  bool
+}
+
+// faultList is a flag that may be given many times.
+type faultList []faults.Fault
+
+func (l *faultList) String() string {
+	var texts []string
+	for _, f := range *l {
+		texts = append(texts, f.String())
+	}
+	return strings.Join(texts, " ")
+}
+
+func (l *faultList) Set(text string) error {
+	f, err := faults.Parse(text)
+	if err == nil {
+		*l = append(*l, f)
+	}
+	return err
 }
 
 // errHelp says that -h was given.
@@ -50,10 +74,34 @@ Where
 
 Load
   -users N          users, each as likely as any other (200)
-  -requests N       requests to send (30000)
+  -requests N       requests to send (30000; with -duration or -fault as many as
+                    the time allows)
+  -duration D       the load goes on for so long (until all requests are sent; with
+                    -fault until 10s after the last fault is over)
   -workers N        requests under way at one time (64)
   -limit LIMIT      [NAME=]RATE/PERIOD (100/1m)
   -seed N           the same seed sends requests for the same users (1)
+
+  -durable          count with WAIT: an attempt is acknowledged only when a replica
+                    has it, too
+
+Faults
+  -fault NAME@TIME  break something at a time after the start of the load, such as
+                    kill@3s; NAME:ARG@TIME says how much or how long. Repeatable. Each
+                    fault is for the next primary, starting from one that -seed chooses.
+                      failover        CLUSTER FAILOVER: nothing is lost
+                      takeover        CLUSTER FAILOVER TAKEOVER: it may lose counts
+                      kill            end a primary; started again after the load
+                      restart         end a primary and start it again at once
+                      pause:5s        stop a primary, and let it run on
+                      partition:5s    cut a primary off from its peers
+                      reshard:100     move slots to the next primary, key by key
+                      migrate:2s      leave slots half moved for a time, and then finish
+                      flush:2s        SCRIPT FLUSH on all nodes, again and again
+                      clientpause:2s  CLIENT PAUSE on a primary
+                      disconnect      CLIENT KILL of all clients, on all nodes
+                    kill, restart, pause and partition need nodes on this machine: as
+                    processes, or in Docker containers, as partition always does.
 
 Audit
   -grace D          how long a counter outlives its window, at most 10m: time in
@@ -64,7 +112,8 @@ Audit
 Exit status
   0   every check holds
   1   a check does not hold
-  2   nothing to judge: wrong usage, or the cluster cannot be reached
+  2   nothing to judge: wrong usage, or the cluster cannot be reached, or a fault
+      cannot be made
 
 An interrupt (Ctrl-C) ends the load; what was sent is audited. A second one kills.
 `,
@@ -98,16 +147,25 @@ func parse(command string, args []string) (options, error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unknown argument %q; -h shows the usage", flags.Arg(0))
 	}
-	limitGiven, prefixGiven := false, false
-	flags.Visit(func(f *flag.Flag) {
-		limitGiven = limitGiven || f.Name == "limit"
-		prefixGiven = prefixGiven || f.Name == "prefix"
-	})
-	if command == "loadtest boundary" && o.addrs != "" && !limitGiven {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if command == "loadtest boundary" && o.addrs != "" && !given["limit"] {
 		o.limit = limiter.Per(100, 2*time.Second)
 	}
-	if !prefixGiven {
+	if !given["prefix"] {
 		o.prefix = randomPrefix()
+	}
+	if given["duration"] && o.duration <= 0 {
+		return o, fmt.Errorf("-duration: %v: want more than 0", o.duration)
+	}
+	if given["requests"] && o.requests < 1 {
+		return o, fmt.Errorf("%d requests: want at least 1", o.requests)
+	}
+	if len(o.faults) > 0 && !given["duration"] && !given["requests"] {
+		o.duration = faults.Needs(o.faults)
+	}
+	if o.duration > 0 && !given["requests"] {
+		o.requests = 0
 	}
 	return o, o.validate(command)
 }
@@ -127,6 +185,9 @@ func (o *options) flags(command string) *flag.FlagSet {
 	}
 	f.Int64Var(&o.users, "users", 200, "")
 	f.Int64Var(&o.requests, "requests", 30000, "")
+	f.DurationVar(&o.duration, "duration", 0, "")
+	f.Var(&o.faults, "fault", "")
+	f.BoolVar(&o.durable, "durable", false, "")
 	f.Uint64Var(&o.seed, "seed", 1, "")
 	f.DurationVar(&o.grace, "grace", keys.MaxGrace, "")
 	f.BoolVar(&o.keep, "keep", false, "")
@@ -139,6 +200,7 @@ func (o options) load() loadgen.Load {
 		Schedule: loadgen.Schedule{Seed: o.seed, Users: o.users},
 		Requests: o.requests,
 		Workers:  o.workers,
+		Duration: o.duration,
 	}
 }
 
@@ -152,6 +214,11 @@ func (o options) validate(command string) error {
 	}
 	if o.grace < time.Millisecond || o.grace > keys.MaxGrace || o.grace%time.Millisecond != 0 {
 		return fmt.Errorf("-grace: %v: want whole milliseconds up to %v", o.grace, keys.MaxGrace)
+	}
+	for _, f := range o.faults {
+		if o.duration > 0 && f.At >= o.duration {
+			return fmt.Errorf("-fault %v: the load ends before, after %v", f, o.duration)
+		}
 	}
 	if command == "loadtest" {
 		return o.load().Validate()

@@ -79,6 +79,7 @@ func (r reader) pass(ctx context.Context) (audit.Pass, error) {
 	if err := complete(p); err != nil {
 		return audit.Pass{}, err
 	}
+	p.To = time.Now()
 	after, err := r.client.Topology(ctx)
 	p.Steady = err == nil && reflect.DeepEqual(p.Shards, shards(after))
 	return p, err

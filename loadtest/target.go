@@ -79,15 +79,20 @@ func (o options) config() (cfg cluster.Config, err error) {
 
 // A setup is all that a limiter under test is made of.
 type setup struct {
-	target *target
-	limit  limiter.Limit
-	prefix string
-	grace  time.Duration
+	target  *target
+	limit   limiter.Limit
+	prefix  string
+	grace   time.Duration
+	durable bool
 }
 
 // underTest is any limiter: the tests also judge some that are wrong on purpose.
 type underTest = limiter.Allower
 
 func newLimiter(s setup) (underTest, error) {
-	return limiter.New(s.target.calls, s.limit, limiter.WithPrefix(s.prefix), limiter.WithGrace(s.grace))
+	options := []limiter.Option{limiter.WithPrefix(s.prefix), limiter.WithGrace(s.grace)}
+	if s.durable {
+		options = append(options, limiter.WithDurable(1))
+	}
+	return limiter.New(s.target.calls, s.limit, options...)
 }

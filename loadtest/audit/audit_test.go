@@ -24,6 +24,8 @@ type forgery struct {
 	sent    int64
 	account audit.Account
 	passes  []audit.Pass // the last one is final
+	events  []audit.Event
+	durable bool
 }
 
 // forge makes the history of users who made so many requests in each of two windows.
@@ -54,7 +56,7 @@ func forge(users int, requests int64) *forgery {
 				panic(err)
 			}
 			f.account.Told = append(f.account.Told, audit.Told{
-				Key: key, User: user, Window: window + w, Known: true,
+				Key: key, User: user, Window: window + w, Known: true, First: at(window+w, 0),
 				Acknowledged: requests, Allowed: min(rate, requests),
 			})
 			f.put(f.home(key), audit.Counter{Key: key, Value: requests, Expires: end(window+w) + grace.Milliseconds()})
@@ -73,6 +75,11 @@ func name(u int) string {
 }
 
 func end(window int64) int64 { return (window + 1) * period.Milliseconds() }
+
+// at is so many seconds after the begin of a window.
+func at(window int64, seconds int) time.Time {
+	return time.UnixMilli(end(window - 1)).Add(time.Duration(seconds) * time.Second)
+}
 
 func (f *forgery) final() *audit.Pass { return &f.passes[len(f.passes)-1] }
 
@@ -146,7 +153,9 @@ func (f *forgery) verdict() audit.Verdict {
 	for i, p := range f.passes {
 		book.Add(p, i == len(f.passes)-1)
 	}
-	return audit.Reconcile(audit.History{Promise: f.promise, Sent: f.sent, Account: f.account, Book: &book})
+	return audit.Reconcile(audit.History{
+		Promise: f.promise, Sent: f.sent, Account: f.account, Book: &book, Events: f.events, Durable: f.durable,
+	})
 }
 
 // failed returns the lines of all checks that do not hold, each with its check's name.

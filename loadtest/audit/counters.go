@@ -2,7 +2,9 @@ package audit
 
 import "fmt"
 
-// counters checks acknowledged <= stored <= acknowledged + ambiguous of each counter.
+// counters checks acknowledged <= stored <= acknowledged + ambiguous of each counter. More than
+// that is our own fault, whatever happened to the cluster. Less is explained or not: see
+// [reconciliation.loss].
 //
 // A lost reply whose key nobody knows may be in any one counter of its user. Such
 // replies make a budget per user, out of which what is above the bound is paid.
@@ -35,6 +37,9 @@ func (r *reconciliation) counters(c *Check) {
 	}
 	c.Detail = fmt.Sprintf("%d counters: stored %d, acknowledged %d, ambiguous %d",
 		found, r.totals().Stored, t.Acknowledged, t.Ambiguous)
+	for _, l := range r.losses {
+		c.Detail += "; " + l.String()
+	}
 }
 
 func (r *reconciliation) counter(c *Check, w row, budget map[string]int64) {
@@ -47,7 +52,7 @@ func (r *reconciliation) counter(c *Check, w row, budget map[string]int64) {
 		return
 	}
 	if w.stored < w.Acknowledged {
-		c.fail("%v: stored %d, told %d%s", w, w.stored, w.Acknowledged, plus(w.Ambiguous))
+		r.loss(c, w)
 		return
 	}
 	over := w.stored - w.Acknowledged - w.Ambiguous

@@ -1,9 +1,9 @@
 // Package audit reconciles what callers of a rate limiter were told with what the
 // nodes of the cluster hold, and gives a [Verdict] of named checks.
 //
-// It is pure: it talks to no network, reads no clock and prints nothing. A [Ledger]
-// takes down what callers are told while the load runs, a [Book] what passes over the
-// nodes find, and [Reconcile] compares the two.
+// It is pure: it talks to no network, prints nothing, and reads no clock, save for a
+// [Ledger] that was not told the time. A [Ledger] takes down what callers are told while
+// the load runs, a [Book] what passes over the nodes find, and [Reconcile] compares the two.
 //
 // # What is checked
 //
@@ -27,6 +27,28 @@
 // which starts when the last call has come back. One that is missing is taken as 0 if
 // a pass visited its primary while it should have been there. Otherwise nobody can say,
 // and the counters check fails and says that: what was not read is not proven.
+//
+// # Faults
+//
+// While nodes die and slots move, three things are kept apart, of each counter:
+//
+//   - Over-count, stored > acknowledged + ambiguous, fails always. Nothing that happens to a cluster counts
+//     twice; only a limiter does.
+//   - Loss, stored < acknowledged or no counter at all, is what asynchronous replication and a restart without
+//     persistence do. It is explained if an [Event] that can lose (an unplanned promotion, a restart, the return of a
+//     primary that had been replaced) hit the shard that held the counter's slot between the counter's
+//     first acknowledgement and its reading. Then it is told in [Verdict.Losses], with what may have taken it, and
+//     fails the run only if [History.Durable]. A loss without such an event fails always. Where nothing was
+//     ambiguous and no such event hit the slot, the counter has to be equal, as in a run without faults.
+//   - Ambiguity is counted in [Verdict.Ambiguities], by shard and cause.
+//
+// A counter that lost counts lets as many attempts pass again. So where an event explains it, the limit check
+// takes allowed <= rate + lost, with lost at most acknowledged + ambiguous - stored; the
+// lower bound stays.
+//
+// A key out of place in a pass that was not the last is forgiven if its slot changed hands since, or an event hit it: the
+// nodes' pictures differ for a moment then. In the final pass nothing is forgiven, and a key
+// on two primaries is found too.
 //
 // # Where new things go
 //

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,9 @@ var forgeries = []struct {
 	{"one denied below the rate", func(f *forgery) {
 		f.told(0).Acknowledged, f.told(0).Allowed, f.counter(0).Value = 50, 49, 50
 	}, []string{`limit: user "alice" window 29139840: allowed 49, should be 50 (rate 100, told 50)`}},
+	{"lost replies that cannot have taken a place", func(f *forgery) {
+		f.told(0).Acknowledged, f.told(0).Allowed, f.told(0).Ambiguous, f.counter(0).Value = 50, 49, 10, 60
+	}, []string{`limit: user "alice" window 29139840: allowed 49, should be 50 (rate 100, told 50 (+10 ambiguous))`}},
 	{"a lost reply took a place", func(f *forgery) {
 		f.told(0).Ambiguous, f.told(0).Allowed, f.counter(0).Value = 1, 99, 104
 	}, nil},
@@ -83,7 +87,7 @@ var forgeries = []struct {
 		f.account.Keyless["alice"], f.told(0).Allowed, f.counter(0).Value = 1, 99, 104
 	}, nil},
 	{"over the rate in spite of lost replies", func(f *forgery) { f.told(0).Ambiguous, f.told(0).Allowed = 5, 101 },
-		[]string{`limit: user "alice" window 29139840: allowed 101, should be 100 (rate 100, told 103)`}},
+		[]string{`limit: user "alice" window 29139840: allowed 101, should be 100 (rate 100, told 103 (+5 ambiguous))`}},
 	{"one window in two keys", func(f *forgery) { f.split() },
 		[]string{`limit: user "alice" window 29139840: allowed 200, should be 100 (rate 100, told 206)`}},
 
@@ -97,6 +101,53 @@ var forgeries = []struct {
 		f.put((f.home(key)+1)%3, audit.Counter{Key: key, Unread: "MOVED"})
 		f.final().Steady = false
 	}, nil},
+	{"on another node in an earlier pass", func(f *forgery) { f.astray() },
+		[]string{`placement: user "alice" window 29139840: key is on b:1, but its slot is 749 and a:1 owns it`}},
+	{"on another node in an earlier pass, to which its slot then moved", func(f *forgery) {
+		f.astray()
+		f.move(slots(700, 800))
+	}, nil},
+	{"on another node in an earlier pass, and other slots then moved", func(f *forgery) {
+		f.astray()
+		f.move(slots(700, 740))
+	}, []string{`placement: user "alice" window 29139840: key is on b:1, but its slot is 749 and a:1 owns it`}},
+	{"on a former primary in an earlier pass", func(f *forgery) {
+		f.astray()
+		f.happen(happened(30, audit.Promotion, "a:1", "b:1", ofA))
+	}, nil},
+	{"on another node in an earlier pass, and another shard failed over", func(f *forgery) {
+		f.astray()
+		f.happen(happened(30, audit.Promotion, "c:1", "c:2", slots(10923, 16383)))
+	}, []string{`placement: user "alice" window 29139840: key is on b:1, but its slot is 749 and a:1 owns it`}},
+	{"on two primaries in the final pass, under events", func(f *forgery) {
+		f.put(1, audit.Counter{Key: f.told(0).Key, Unread: "MOVED"})
+		f.happen(happened(30, audit.SlotsMoved, "a:1", "b:1", ofA))
+	}, []string{`placement: user "alice" window 29139840: key is on b:1, but its slot is 749 and a:1 owns it`}},
+	{"on its owner and where its slot is moving in the final pass", func(f *forgery) {
+		c := *f.counter(0)
+		c.Arriving = true
+		f.put(1, c)
+	}, []string{`placement: user "alice" window 29139840: key is on a:1 and on b:1`}},
+	{"on its owner and where its slot is moving, while slots move", func(f *forgery) {
+		c := *f.counter(0)
+		c.Arriving = true
+		f.counter(0).Value-- // read before it went
+		f.put(1, c)
+		f.final().Steady = false
+	}, nil},
+	{"on its owner and where its slot is moving, and read there first", func(f *forgery) {
+		c := *f.counter(0)
+		c.Arriving = true
+		c.Value--
+		f.put(1, c)
+		f.final().Steady = false
+	}, nil},
+	{"missed by a pass while slots moved", func(f *forgery) {
+		f.early(end(window))
+		f.passes[0].Steady = false
+		f.drop(0)
+		f.late()
+	}, []string{`counters: user "alice" window 29139840: told 103, but the counter had expired before it could be read`}},
 	{"no hash tag", func(f *forgery) { f.untag(0, "lt:alice:29139840") },
 		[]string{`placement: user "alice" window 29139840: key "lt:alice:29139840" is in slot 13312, but the user's slot is 749`}},
 	{"the node computes another slot", func(f *forgery) {
@@ -174,4 +225,29 @@ func (f *forgery) unserve() {
 	slot := keys.Slot(f.told(0).Key)
 	s := &f.final().Shards[f.home(f.told(0).Key)]
 	s.Slots = []audit.SlotRange{{First: s.Slots[0].First, Last: slot - 1}, {First: slot + 1, Last: s.Slots[0].Last}}
+}
+
+// astray adds an early pass that finds the key of alice's first window on b:1, and nothing else wrong.
+func (f *forgery) astray() {
+	key := f.told(0).Key
+	f.early(end(window), *f.counter(0))
+	f.passes[0].Visits[1].Counters = []audit.Counter{{Key: key, Unread: "MOVED"}}
+}
+
+// move makes b:1 the owner of slots of a:1 in the final pass, with all keys there.
+func (f *forgery) move(r audit.SlotRange) {
+	p := f.final()
+	p.Shards = slices.Clone(p.Shards)
+	p.Shards[0].Slots = []audit.SlotRange{{First: 0, Last: r.First - 1}, {First: r.Last + 1, Last: 5460}}
+	p.Shards[1].Slots = append([]audit.SlotRange{r}, p.Shards[1].Slots...)
+	a, b := &p.Visits[0], &p.Visits[1]
+	kept := []audit.Counter{}
+	for _, c := range a.Counters {
+		if slot := keys.Slot(c.Key); r.First <= slot && slot <= r.Last {
+			b.Counters = append(b.Counters, c)
+		} else {
+			kept = append(kept, c)
+		}
+	}
+	a.Counters = kept
 }

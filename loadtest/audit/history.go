@@ -32,6 +32,14 @@ type Told struct {
 	Acknowledged int64 // decisions
 	Allowed      int64 // of these, how many were allowed
 	Ambiguous    int64 // replies lost: counted or not
+
+	// First is when the first of the decisions was asked for, by the load test's clock; zero if
+	// there is none, or nobody knows. What happened to the cluster before that took nothing from
+	// this counter.
+	First time.Time
+
+	// Causes says how the replies were lost. Those of Ambiguous that it leaves out have CauseOther.
+	Causes Causes
 }
 
 // Denied returns how many of the decisions were denials.
@@ -51,7 +59,10 @@ type Shard struct {
 }
 
 // A SlotRange is the hash slots from First to Last, both included.
-type SlotRange struct{ First, Last int }
+type SlotRange struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+}
 
 // SlotCount returns how many hash slots the shard owns.
 func (s Shard) SlotCount() int {
@@ -105,6 +116,10 @@ type Visit struct {
 type Pass struct {
 	Visits []Visit
 
+	// To is when the pass was done, by the load test's clock: what happened to the cluster after
+	// that took nothing from what it found. If zero, the nodes' clocks have to do.
+	To time.Time
+
 	// Shards is who owned what. Steady says that it was the same before and after the
 	// pass: only then can a key in the wrong place be told from one that was moving.
 	Shards []Shard
@@ -117,4 +132,12 @@ type History struct {
 	Sent    int64   // requests that were started
 	Account Account // what callers were told, from [Ledger.Account]
 	Book    *Book   // what the nodes hold
+
+	// Events are what happened to the cluster, in any order, and whoever caused it. A loss is
+	// explained by them or not at all.
+	Events []Event
+
+	// Durable says that a count was acknowledged only when a replica had it, so that no
+	// loss is excused.
+	Durable bool
 }

@@ -2,10 +2,12 @@ package audit
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Ledger takes down what callers are told, while they are told it. It holds one
@@ -29,8 +31,8 @@ const (
 
 type stripe struct {
 	mu      sync.Mutex
-	told    map[string]*Told // by Redis key
-	keyless map[string]int64 // lost replies of calls whose key is unknown, by user
+	told    map[string]*Told  // by Redis key
+	keyless map[string]Causes // lost replies of calls whose key is unknown, by user
 	clashes []Clash
 	clashed int64
 }
@@ -40,13 +42,21 @@ func NewLedger() *Ledger {
 	l := &Ledger{seed: maphash.MakeSeed()}
 	for i := range l.stripes {
 		l.stripes[i].told = map[string]*Told{}
-		l.stripes[i].keyless = map[string]int64{}
+		l.stripes[i].keyless = map[string]Causes{}
 	}
 	return l
 }
 
-// Acknowledged takes down a decision.
+// Acknowledged takes down a decision that has just come back: see [Ledger.AcknowledgedAt].
 func (l *Ledger) Acknowledged(user string, window int64, key string, allowed bool) {
+	l.AcknowledgedAt(time.Time{}, user, window, key, allowed)
+}
+
+// AcknowledgedAt takes down a decision that was asked for at a time by the load test's
+// clock. Not the time of the answer: a count that is lost between the two was told all the
+// same, and what took it must not seem to have come before it. If the time is zero, the present
+// is taken, which is a little late.
+func (l *Ledger) AcknowledgedAt(asked time.Time, user string, window int64, key string, allowed bool) {
 	l.acknowledged.Add(1)
 	s := l.stripe(key)
 	s.mu.Lock()
@@ -62,27 +72,39 @@ func (l *Ledger) Acknowledged(user string, window int64, key string, allowed boo
 		s.clash(Clash{key, t.User, user, t.Window, window})
 	}
 	t.Acknowledged++
+	if asked.IsZero() && t.First.IsZero() {
+		asked = time.Now()
+	}
+	if t.First.IsZero() || !asked.IsZero() && asked.Before(t.First) {
+		t.First = asked
+	}
 	if allowed {
 		t.Allowed++
 		l.allowed.Add(1)
 	}
 }
 
-// Ambiguous takes down a call whose reply was lost. The key is that of the call,
-// or "" if the caller does not know it: then any counter of the user may hold one more.
-func (l *Ledger) Ambiguous(user, key string) {
+// Ambiguous is [Ledger.AmbiguousBy] for a cause that is not known.
+func (l *Ledger) Ambiguous(user, key string) { l.AmbiguousBy(CauseOther, user, key) }
+
+// AmbiguousBy takes down a call whose reply was lost, and how: see [CauseOf]. The key is that
+// of the call, or "" if the caller does not know it: then any counter of the user may
+// hold one more.
+func (l *Ledger) AmbiguousBy(cause Cause, user, key string) {
 	l.ambiguous.Add(1)
 	if key == "" {
 		s := l.stripe(user)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.keyless[user]++
+		s.keyless[user] = s.keyless[user].add(cause)
 		return
 	}
 	s := l.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entry(key, user).Ambiguous++
+	t := s.entry(key, user)
+	t.Ambiguous++
+	t.Causes = t.Causes.add(cause)
 }
 
 // Unavailable takes down a call that surely was not counted.
@@ -127,15 +149,18 @@ func (t Tally) Ended() int64 { return t.Acknowledged + t.Ambiguous + t.Unavailab
 
 // Account returns all that was taken down. Call it when the last caller is done.
 func (l *Ledger) Account() Account {
-	a := Account{Tally: l.Tally(), Keyless: map[string]int64{}}
+	a := Account{Tally: l.Tally(), Keyless: map[string]int64{}, KeylessCauses: map[string]Causes{}}
 	for i := range l.stripes {
 		s := &l.stripes[i]
 		s.mu.Lock()
 		for _, t := range s.told {
-			a.Told = append(a.Told, *t)
+			one := *t
+			one.Causes = maps.Clone(t.Causes) // the ledger may go on
+			a.Told = append(a.Told, one)
 		}
-		for user, n := range s.keyless {
-			a.Keyless[user] += n
+		for user, causes := range s.keyless {
+			a.Keyless[user] += causes.sum()
+			a.KeylessCauses[user] = maps.Clone(causes)
 		}
 		a.Clashes = append(a.Clashes, s.clashes...)
 		a.Clashed += s.clashed
@@ -150,6 +175,11 @@ type Account struct {
 	Tally   Tally
 	Told    []Told           // one a Redis key, in no order
 	Keyless map[string]int64 // lost replies whose key is unknown, by user
-	Clashes []Clash          // some of the keys with two users or windows
-	Clashed int64            // how often that was seen
+
+	// KeylessCauses says how the Keyless replies were lost, by user. Those that it leaves out
+	// have CauseOther.
+	KeylessCauses map[string]Causes
+
+	Clashes []Clash // some of the keys with two users or windows
+	Clashed int64   // how often that was seen
 }

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"sync"
 	"testing"
 
@@ -36,8 +37,9 @@ func TestLedgerAddsUpFromManyWorkers(t *testing.T) {
 		want := audit.Told{
 			Key: "lt:{" + got.User + "}:7", User: got.User, Window: 7, Known: true,
 			Acknowledged: 800, Allowed: got.Allowed, Ambiguous: 800,
+			First: got.First, Causes: audit.Causes{audit.CauseOther: 800},
 		}
-		if got != want || got.Allowed != 0 && got.Allowed != 800 {
+		if !reflect.DeepEqual(got, want) || got.First.IsZero() || got.Allowed != 0 && got.Allowed != 800 {
 			t.Errorf("told %+v", got)
 		}
 	}

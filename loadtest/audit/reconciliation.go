@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/slotlimit/slotlimit/keys"
 )
@@ -13,6 +14,9 @@ type reconciliation struct {
 	History
 	rows []row          // ordered by user, window and key
 	at   map[string]int // index in rows, by key
+
+	events []Event // those of the history, in order of their times
+	losses []Loss  // explained ones, filled in by the check of the counters
 }
 
 // A row is one Redis key: what was told of it, and what was found.
@@ -25,7 +29,8 @@ type row struct {
 	state  state
 	why    string // of unread
 	stored int64
-	found  *reading // nil if no node holds it, or held it when it was last visited
+	found  *reading  // nil if no node holds it, or held it when it was last visited
+	when   time.Time // at which stored held, by the load test's clock
 	slot   int
 	shard  int // that owns the slot, -1 if none does
 }
@@ -43,6 +48,9 @@ const (
 func newReconciliation(h History) *reconciliation {
 	n := max(len(h.Account.Told), len(h.Book.readings))
 	r := &reconciliation{History: h, rows: make([]row, 0, n), at: make(map[string]int, n)}
+	r.events = slices.SortedStableFunc(slices.Values(h.Events), func(a, b Event) int {
+		return cmp.Or(a.To.Compare(b.To), a.From.Compare(b.From))
+	})
 	for i, t := range h.Account.Told {
 		r.at[t.Key] = i
 		r.rows = append(r.rows, r.join(t))
@@ -85,7 +93,7 @@ func (r *reconciliation) join(t Told) row {
 	if found, ok := r.Book.readings[t.Key]; ok {
 		w.found = &found
 	}
-	w.state = r.stateOf(w)
+	w.state, w.when = r.stateOf(w)
 	switch w.state {
 	case read:
 		w.stored = w.found.Value
@@ -98,21 +106,34 @@ func (r *reconciliation) join(t Told) row {
 	return w
 }
 
-func (r *reconciliation) stateOf(w row) state {
+func (r *reconciliation) stateOf(w row) (state, time.Time) {
 	end := r.Promise.windowEnd(w.Window)
 	if f := w.found; f != nil && (f.final || w.Known && f.at >= end) {
 		if f.Unread != "" {
-			return unread
+			return unread, f.when
 		}
-		return read
+		return read, f.when
 	}
 	if w.shard < 0 {
-		return unread
+		return unread, time.Time{}
 	}
-	if w.Known && r.Book.visited(w.slot, end, r.Promise.Grace.Milliseconds()) {
-		return absent
+	if w.Known {
+		if at, ok := r.Book.visited(w.slot, end, r.Promise.Grace.Milliseconds()); ok {
+			return absent, at
+		}
 	}
-	return expired
+	return expired, time.Time{}
+}
+
+// known says whether stored is known.
+func (w row) known() bool { return w.state == read || w.state == absent }
+
+// lost returns how many acknowledged counts are surely gone.
+func (w row) lost() int64 {
+	if !w.known() {
+		return 0
+	}
+	return max(0, w.Acknowledged-w.stored)
 }
 
 // String names the row in an offender's line.
@@ -135,6 +156,7 @@ func (r *reconciliation) totals() Totals {
 	}
 	for _, w := range r.rows {
 		sum.Stored += w.stored
+		sum.Lost += w.lost()
 	}
 	return sum
 }
@@ -172,7 +194,7 @@ func (r *reconciliation) nodes() []Node {
 		}
 	}
 	for _, s := range r.Book.strays {
-		if n, ok := at[s.node]; ok {
+		if n, ok := at[s.node]; ok && !r.moved(s) {
 			nodes[n].Keys++
 		}
 	}

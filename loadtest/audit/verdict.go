@@ -7,6 +7,14 @@ type Verdict struct {
 	Totals Totals
 	Checks []Check // counters, limit, placement, spread, expiry
 	Nodes  []Node  // the primaries, in order of their slots
+
+	// Losses are the acknowledged counts that are gone and for which events account, by what
+	// may have taken them. They fail the run in durable mode only. Losses that no event explains are
+	// offenders of the counters check.
+	Losses []Loss
+
+	// Ambiguities are the lost replies by shard and cause, in order of these.
+	Ambiguities []Ambiguity
 }
 
 // OK says whether all checks hold.
@@ -28,6 +36,9 @@ type Totals struct {
 	Ambiguous    int64 `json:"ambiguous"`   // reply lost: counted or not
 	Unavailable  int64 `json:"unavailable"` // surely not counted
 	Stored       int64 `json:"stored"`      // sum of the counters on the nodes
+
+	// Lost is the sum of what single counters lack of what was acknowledged, explained or not.
+	Lost int64 `json:"lost,omitempty"`
 }
 
 // A Node is one primary's part of the load.
@@ -80,6 +91,7 @@ func Reconcile(h History) Verdict {
 		check.run(r, &c)
 		v.Checks = append(v.Checks, c)
 	}
+	v.Losses, v.Ambiguities = r.losses, r.ambiguities()
 	return v
 }
 

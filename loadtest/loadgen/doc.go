@@ -10,6 +10,5 @@
 //
 // Another distribution of users is a field of Schedule. An open loop, with requests that
 // are due at a time, is a method Due of Schedule next to User, for which the workers of Run
-// wait, and the times due, start and end in [Attempt]. A limit on the run's duration is
-// another way for Run to stop handing out numbers, as the end of its context is.
+// wait, and the time due in [Attempt].
 package loadgen

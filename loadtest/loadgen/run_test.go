@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/slotlimit/slotlimit/limiter"
 	"github.com/slotlimit/slotlimit/loadtest/loadgen"
@@ -77,11 +79,45 @@ func TestRunCutShort(t *testing.T) {
 	}
 }
 
+// A duration ends a run without a number of requests, and that is no error.
+func TestRunForADuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var recorded atomic.Int64
+		target := allower(func(context.Context, string, int64) (limiter.Result, error) {
+			time.Sleep(time.Second)
+			return limiter.Result{}, nil
+		})
+		l := load(0, 3)
+		l.Duration = 9500 * time.Millisecond
+		began := time.Now()
+		sent, err := loadgen.Run(t.Context(), l, target, func(a loadgen.Attempt) {
+			recorded.Add(1)
+			if took := a.End.Sub(a.Start); took != time.Second || a.Start.Sub(began)%time.Second != 0 {
+				t.Errorf("from %v to %v", a.Start.Sub(began), a.End.Sub(began))
+			}
+		})
+		if sent != 30 || err != nil || recorded.Load() != 30 {
+			t.Errorf("sent %d, recorded %d, %v; want 30", sent, recorded.Load(), err)
+		}
+		l.Requests = 5
+		if sent, err := loadgen.Run(t.Context(), l, target, func(loadgen.Attempt) {}); sent != 5 || err != nil {
+			t.Errorf("sent %d, %v; want 5, which come first", sent, err)
+		}
+	})
+}
+
 func TestLoadValidate(t *testing.T) {
 	if err := load(1, 1).Validate(); err != nil {
 		t.Error(err)
 	}
-	for _, l := range []loadgen.Load{load(0, 1), load(1, 0), {Requests: 1, Workers: 1}} {
+	endless := load(0, 1)
+	endless.Duration = time.Second
+	if err := endless.Validate(); err != nil {
+		t.Error(err)
+	}
+	before := load(5, 1)
+	before.Duration = -1
+	for _, l := range []loadgen.Load{load(0, 1), load(-1, 1), load(1, 0), {Requests: 1, Workers: 1}, before} {
 		if l.Validate() == nil {
 			t.Errorf("%+v passes", l)
 		}

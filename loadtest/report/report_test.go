@@ -62,8 +62,35 @@ func broken() report.Result {
 	return r
 }
 
+// disturbed is a run with faults of its own, and losses that they explain.
+func disturbed() report.Result {
+	r := result()
+	r.Planned, r.Durable = 0, true
+	r.Verdict.Ambiguities = []audit.Ambiguity{{Shard: "127.0.0.1:7004", Cause: audit.CauseEOF, Calls: 1}}
+	r.Verdict.Losses = []audit.Loss{{Shard: "127.0.0.1:7001", Counters: 1, Lost: 2, Events: []audit.Event{{
+		Kind: audit.Promotion, Node: "127.0.0.1:7004", Was: "127.0.0.1:7001", Detail: "config epoch 1 -> 7",
+	}}}}
+	r.Faults = []report.Fault{
+		{Fault: "kill@3s", At: 3001 * time.Millisecond, Shard: "127.0.0.1:7001", Node: "127.0.0.1:7001",
+			Recovery: 4310 * time.Millisecond, Recovered: true,
+			Failed: []report.Failed{{Shard: "127.0.0.1:7001", Ambiguous: 1, Unavailable: 20}, {Shard: "127.0.0.1:7002", Unavailable: 2}}},
+		{Fault: "flush@4s", At: 4 * time.Second, Recovery: 17123 * time.Microsecond, Recovered: true},
+		{Fault: "pause@5s", At: 5 * time.Second, Shard: "127.0.0.1:7001", Node: "127.0.0.1:7004"},
+		{Fault: "failover@9s", Error: "the load had ended before"},
+	}
+	r.Moments = []report.Moment{
+		{At: 3301 * time.Millisecond, Text: "kill: killed 127.0.0.1:7001 (process 4711)"},
+		{At: 12 * time.Second, Text: "after the load: the cluster is whole"},
+	}
+	r.Shards = []report.Shard{
+		{Name: "127.0.0.1:7001", Acknowledged: 198, Ambiguous: 1, Unavailable: 20, Gap: 4020 * time.Millisecond, GapAt: 3310 * time.Millisecond},
+		{Name: "127.0.0.1:7002", Acknowledged: 100, Unavailable: 2, Gap: 12 * time.Millisecond, GapAt: time.Second},
+	}
+	return r
+}
+
 func TestText(t *testing.T) {
-	for name, r := range map[string]report.Result{"proven.txt": result(), "broken.txt": broken()} {
+	for name, r := range map[string]report.Result{"proven.txt": result(), "broken.txt": broken(), "disturbed.txt": disturbed()} {
 		var b bytes.Buffer
 		if err := report.Text(&b, r); err != nil {
 			t.Fatal(err)
@@ -78,6 +105,11 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "broken.json", b.Bytes())
+	var faulty bytes.Buffer
+	if err := report.JSON(&faulty, disturbed()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "disturbed.json", faulty.Bytes())
 	var totals audit.Totals
 	if err := json.Unmarshal(b.Bytes(), &totals); err != nil || totals != broken().Verdict.Totals {
 		t.Errorf("%v: the totals read back are %+v", err, totals)

@@ -17,6 +17,7 @@ import (
 func Text(w io.Writer, r Result) error {
 	var b strings.Builder
 	head(&b, r)
+	disturbances(&b, r)
 	b.WriteString("\n" + nodeTable(r.Verdict) + "\n\n")
 	verdict(&b, r)
 	_, err := io.WriteString(w, b.String())
@@ -32,7 +33,12 @@ func head(b *strings.Builder, r Result) {
 	fmt.Fprintf(b, "%s, %d primaries, keys %s:*\n", where, len(r.Verdict.Nodes), r.Prefix)
 	fmt.Fprintf(b, "limit %s, %d users, %d workers, seed %d\n", r.Limit, r.Users, r.Workers, r.Seed)
 	fmt.Fprintf(b, "%d requests in %v, %.0f decisions/s\n", t.Requests, r.Took.Round(10*time.Millisecond), r.rate())
-	if r.CutShort {
+	if r.Durable {
+		b.WriteString("durable: acknowledged only when a replica has it\n")
+	}
+	if r.CutShort && r.Planned == 0 {
+		b.WriteString("CUT SHORT: the verdict is on what was sent\n")
+	} else if r.CutShort {
 		fmt.Fprintf(b, "CUT SHORT: %d of %d requests were sent; the verdict is on those\n", t.Requests, r.Planned)
 	}
 }
