@@ -22,7 +22,10 @@ const (
 	minMargin = 200 * time.Millisecond
 
 	// maxBoundaryRate bounds a burst to what fits into a small part of a window.
-	maxBoundaryRate = 100000
+	maxBoundaryRate = 20000
+
+	// perAttempt is the time that an attempt of a burst may take, all workers together.
+	perAttempt = 200 * time.Microsecond
 )
 
 // errMissed says that a burst was not in the window that it was meant for.
@@ -43,6 +46,9 @@ func (p *program) boundary(ctx context.Context, o options) (status int, err erro
 	for try := 1; ; try++ {
 		d := bursts{lim: lim, wait: t.wait, limit: o.limit, workers: o.workers, user: fmt.Sprintf("boundary-%d", try)}
 		found.Window, found.Events, err = d.aroundBoundary(ctx)
+		if err == nil && found.Late() {
+			err = errMissed
+		}
 		if err == nil {
 			break
 		}
@@ -83,7 +89,8 @@ type bursts struct {
 // decision tells how far the window's end is.
 func (b bursts) aroundBoundary(ctx context.Context) (int64, []report.Event, error) {
 	// Short, so that the picture shows a boundary, and long enough for a burst.
-	margin := min(max(b.limit.Period/60, minMargin), b.limit.Period/2)
+	margin := max(b.limit.Period/60, minMargin, time.Duration(b.limit.Rate)*perAttempt)
+	margin = min(margin, b.limit.Period/2)
 	now, err := b.lim.AllowN(ctx, b.user, 0)
 	if err == nil && now.ResetAfter < margin { // too late for this window
 		if err = b.wait(ctx, now.ResetAfter); err == nil {

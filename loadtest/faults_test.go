@@ -47,7 +47,7 @@ func (f faulty) told(words string) bool {
 func withFaults(t *testing.T, want int, args ...string) (got faulty, stdout, stderr string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "result.json")
-	status, stdout, stderr := loadtest(t, append(args, "-workers", "16", "-limit", "30/24h", "-json", file)...)
+	status, stdout, stderr := loadtest(t, append(args, "-workers", "16", "-limit", "30/366d", "-json", file)...)
 	if status != want {
 		t.Fatalf("%v: exit status %d, want %d: %s\n%s", args, status, want, stderr, stdout)
 	}

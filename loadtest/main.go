@@ -98,6 +98,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err == nil {
 		status, err = work(ctx, o)
 	}
+	if err != nil && status == exitOK {
+		status = exitUsage // the result could not be written, or the cluster not be left
+	}
 	if err != nil {
 		// errors.Join puts several causes on lines of their own; this is one line.
 		fmt.Fprintf(p.stderr, "%s: %s\n", name, strings.ReplaceAll(err.Error(), "\n", "; "))

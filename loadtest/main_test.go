@@ -16,6 +16,8 @@ import (
 	"github.com/slotlimit/slotlimit/cluster/clustertest"
 	"github.com/slotlimit/slotlimit/cluster/servertest"
 	"github.com/slotlimit/slotlimit/limiter"
+	"github.com/slotlimit/slotlimit/loadtest/audit"
+	"github.com/slotlimit/slotlimit/loadtest/loadgen"
 )
 
 func TestMain(m *testing.M) {
@@ -35,7 +37,7 @@ func loadtest(t *testing.T, args ...string) (status int, stdout, stderr string) 
 }
 
 // small are the flags of a load that takes a moment.
-var small = []string{"-users", "50", "-requests", "2000", "-workers", "16", "-limit", "30/1m"}
+var small = []string{"-users", "50", "-requests", "2000", "-workers", "16", "-limit", "30/366d"}
 
 func TestLoadtest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "result.json")
@@ -80,7 +82,7 @@ func TestLoadtest(t *testing.T) {
 func TestBadUsage(t *testing.T) {
 	for _, args := range []string{
 		"-nosuch", "nosuch", "-users 0", "-users x", "-users 5000000000", "-requests 0", "-workers -1", "-limit 100",
-		"-limit 1/1us", "-timeout 0s", "-grace 11m", "-grace 0s", "-prefix a{b", "-json /nosuch/dir/file", "-addrs http://x",
+		"-limit 1/1us", "-timeout 0s", "-grace 11m", "-grace 0s", "-prefix a{b", "-prefix=", "-workers 5000", "boundary -workers 5000", "boundary -limit 20001/1m", "-json /nosuch/dir/file", "-addrs http://x",
 		"-addrs nosuch", "boundary -users 5", "boundary -limit 0/1m", "boundary -workers 0", "boundary extra",
 	} {
 		status, stdout, stderr := loadtest(t, strings.Fields(args)...)
@@ -142,6 +144,73 @@ func TestCountersAreRemoved(t *testing.T) {
 	}
 	if n := all(); n != kept {
 		t.Errorf("%d counters are left, should be the %d of the run that kept them", n, kept)
+	}
+}
+
+// Keys that others made under the prefix are left alone, and a run that would take
+// them for its own does not start.
+func TestPrefixInUse(t *testing.T) {
+	c := clustertest.Start(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	defer client.Close()
+	if err := client.Set(t.Context(), "session:42", "x", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "result.json")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, _, stderr := loadtest(t, append(small, "-addrs", c.Addr(0), "-prefix", "session", "-json", file)...)
+	if status != exitUsage || !strings.Contains(stderr, `"session:42"`) {
+		t.Errorf("exit status %d, stderr %q, want 2 and the key", status, stderr)
+	}
+	if left := client.Get(t.Context(), "session:42").Val(); left != "x" {
+		t.Errorf("session:42 holds %q after the run", left)
+	}
+	if old, err := os.ReadFile(file); err != nil || string(old) != "old" {
+		t.Errorf("-json holds %q, %v after a run without a result", old, err)
+	}
+}
+
+// Keys that turn up under the prefix while the run is on are no counters that it
+// was told of: they fail the run, and stay.
+func TestForeignKeysStay(t *testing.T) {
+	c := clustertest.Start(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	defer client.Close()
+	var stdout, stderr bytes.Buffer
+	p := newProgram(&stdout, &stderr)
+	p.limiter = func(s setup) (underTest, error) {
+		if err := client.Set(t.Context(), s.prefix+":42", "x", time.Hour).Err(); err != nil {
+			t.Error(err)
+		}
+		return newLimiter(s)
+	}
+	status := p.run(t.Context(), append(small, "-addrs", c.Addr(0), "-prefix", "mine"))
+	if status != exitFailed || client.Get(t.Context(), "mine:42").Val() != "x" {
+		t.Errorf("exit status %d, %q left; want 1, and the key\n%s%s", status, client.Get(t.Context(), "mine:42").Val(), &stderr, &stdout)
+	}
+}
+
+// Errors that pass do not decide what a counter holds.
+func TestReadingAgain(t *testing.T) {
+	c := clustertest.Start(t)
+	fault := c.Fail(clustertest.On(clustertest.AllNodes, "GET"), 5, "CLUSTERDOWN The cluster is down")
+	status, stdout, stderr := loadtest(t, append(small, "-addrs", c.Addr(0))...)
+	if status != exitOK || fault.Hits() != 5 {
+		t.Errorf("exit status %d after %d errors, want 0 after 5\n%s%s", status, fault.Hits(), stderr, stdout)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	tally := audit.Tally{Acknowledged: 50, Allowed: 30, Ambiguous: 2, Unavailable: 8}
+	for want, load := range map[string]loadgen.Load{
+		"60 of 240 (25 %), 30/s: allowed 30, denied 20, ambiguous 2, unavailable 8": {Requests: 240},
+		"60 (2 of 10 s), 30/s: allowed 30, denied 20, ambiguous 2, unavailable 8":   {Duration: 10 * time.Second},
+	} {
+		if got := line(tally, load, 2*time.Second); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -69,8 +70,8 @@ Where
                     rediss://USER:PASSWORD@HOST:PORT?addr=HOST2:PORT2
                     Without it: six nodes inside this process.
   -timeout D        longest time for one call, redirects and repeats included (1s)
-  -prefix TEXT      what the Redis keys start with (lt- and random digits, so that
-                    runs never share a counter)
+  -prefix TEXT      what the Redis keys start with, and no others do (lt- and random
+                    digits)
 
 Load
   -users N          users, each as likely as any other (200)
@@ -154,6 +155,8 @@ func parse(command string, args []string) (options, error) {
 	}
 	if !given["prefix"] {
 		o.prefix = randomPrefix()
+	} else if o.prefix == "" {
+		return o, errors.New("-prefix: want at least one character")
 	}
 	if given["duration"] && o.duration <= 0 {
 		return o, fmt.Errorf("-duration: %v: want more than 0", o.duration)
@@ -223,8 +226,8 @@ func (o options) validate(command string) error {
 	if command == "loadtest" {
 		return o.load().Validate()
 	}
-	if o.workers < 1 {
-		return fmt.Errorf("%d workers: want at least 1", o.workers)
+	if o.workers < 1 || o.workers > loadgen.MaxWorkers {
+		return fmt.Errorf("%d workers: want 1 to %d", o.workers, loadgen.MaxWorkers)
 	}
 	if o.limit.Rate < 1 || o.limit.Rate > maxBoundaryRate {
 		return fmt.Errorf("-limit: a rate of %d: want 1 to %d, to see a burst", o.limit.Rate, maxBoundaryRate)

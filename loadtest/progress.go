@@ -30,13 +30,16 @@ type screen struct {
 	w  io.Writer
 }
 
+// lineColumns is how much of the line is drawn: one that wraps could not be wiped.
+const lineColumns = 120
+
 const wipe = "\r\x1b[K"
 
 // draw replaces the line that changes.
 func (s *screen) draw(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprint(s.w, wipe+line)
+	fmt.Fprint(s.w, wipe+line[:min(len(line), lineColumns)])
 }
 
 // say adds a line that stays.
@@ -65,7 +68,7 @@ func progress(ctx context.Context, s *screen, ledger *audit.Ledger, load loadgen
 	}
 }
 
-// line is the progress in at most 100 columns, so that it fits a terminal.
+// line is the progress.
 func line(t audit.Tally, load loadgen.Load, took time.Duration) string {
 	ended := t.Ended()
 	of := ""

@@ -51,6 +51,21 @@ func (r reader) final(ctx context.Context) (audit.Pass, error) {
 	}
 }
 
+// unused returns an error if any key begins with the prefix: a run that found the
+// counters of another one would judge them, too.
+func (r reader) unused(ctx context.Context) error {
+	p, err := r.final(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range p.Visits {
+		if len(v.Counters) > 0 {
+			return fmt.Errorf("-prefix %s: the cluster holds keys of it, such as %q: want a prefix that nobody uses", r.prefix, v.Counters[0].Key)
+		}
+	}
+	return nil
+}
+
 // pass visits all primaries at once.
 func (r reader) pass(ctx context.Context) (audit.Pass, error) {
 	nodes, ok := r.client.UniversalClient.(*redis.ClusterClient)
@@ -212,8 +227,8 @@ func counter(key string, value *redis.StringCmd, expiry *redis.Cmd) (audit.Count
 	if errors.Is(err, redis.Nil) {
 		return c, false, nil
 	}
-	if _, refused := errors.AsType[redis.Error](err); refused {
-		c.Unread = err.Error() // MOVED: the node does not serve it. WRONGTYPE: no counter
+	if final(err) {
+		c.Unread = err.Error()
 		return c, true, nil
 	}
 	if err != nil {
@@ -223,12 +238,19 @@ func counter(key string, value *redis.StringCmd, expiry *redis.Cmd) (audit.Count
 		c.Unread = fmt.Sprintf("it holds %.40q, not an integer", text)
 	}
 	at, err := expiry.Int64()
-	if _, refused := errors.AsType[redis.Error](err); refused {
+	if final(err) {
 		c.Unread = err.Error() // its slot left the node between the two commands
 		return c, true, nil
 	}
 	c.Expires = max(at, 0)  // -1: it never expires
 	return c, at != -2, err // -2: it expired between the two
+}
+
+// final reports error replies that say something of the key: that the node does not
+// serve it, or that it is no counter. Others pass (CLUSTERDOWN, LOADING, ASK), and then
+// the counters are read again.
+func final(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "WRONGTYPE ")
 }
 
 // shards is the part of the topology that the audit needs.

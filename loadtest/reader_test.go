@@ -27,7 +27,7 @@ func TestCountersOnTheMove(t *testing.T) {
 				}
 			}}, err
 		}
-		status := p.run(t.Context(), []string{"-users", "1", "-requests", "20", "-workers", "1", "-limit", "5/24h"})
+		status := p.run(t.Context(), []string{"-users", "1", "-requests", "20", "-workers", "1", "-limit", "5/366d"})
 		want, line := exitOK, "PROVEN"
 		if forgotten {
 			want, line = exitFailed, "\n  placement: user \"u-"

@@ -70,7 +70,9 @@ func (o options) config() (cfg cluster.Config, err error) {
 			return cfg, fmt.Errorf("-addrs: %w", err)
 		}
 	case o.addrs != "":
-		cfg.Addrs = strings.Split(o.addrs, ",")
+		for addr := range strings.SplitSeq(o.addrs, ",") {
+			cfg.Addrs = append(cfg.Addrs, strings.TrimSpace(addr))
+		}
 	}
 	cfg.Timeout = o.timeout
 	cfg.PoolSize = o.workers // no worker waits for a connection

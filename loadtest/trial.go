@@ -22,7 +22,8 @@ import (
 func (p *program) trial(ctx context.Context, o options) (status int, err error) {
 	var file *os.File
 	if o.json != "" { // before the load: a file that cannot be written is wrong usage
-		if file, err = os.Create(o.json); err != nil {
+		// The old result stays until there is a new one.
+		if file, err = os.OpenFile(o.json, os.O_WRONLY|os.O_CREATE, 0o666); err != nil {
 			return exitUsage, fmt.Errorf("-json: %w", err)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
@@ -41,7 +42,7 @@ func (p *program) trial(ctx context.Context, o options) (status int, err error) 
 		return exitUsage, err
 	}
 	if file != nil {
-		if err := report.JSON(file, result); err != nil {
+		if err := errors.Join(file.Truncate(0), report.JSON(file, result)); err != nil {
 			return exitUsage, fmt.Errorf("-json: %w", err)
 		}
 	}
@@ -61,6 +62,10 @@ func (p *program) proof(ctx context.Context, o options, t *target) (result repor
 	if err != nil {
 		return result, nil, err
 	}
+	counters := reader{client: t.audit, prefix: o.prefix}
+	if err := counters.unused(ctx); err != nil {
+		return result, nil, err
+	}
 	lim, err := p.limiter(setup{target: t, limit: o.limit, prefix: o.prefix, grace: o.grace, durable: o.durable})
 	if err != nil {
 		return result, nil, err
@@ -76,7 +81,6 @@ func (p *program) proof(ctx context.Context, o options, t *target) (result repor
 	var events []audit.Event
 	closed := sync.OnceFunc(func() { events = d.close() })
 	defer closed()
-	counters := reader{client: t.audit, prefix: o.prefix}
 	run := load{options: o, lim: lim, ledger: audit.NewLedger(), counters: counters, layout: layout, disturbance: d}
 
 	d.start()
@@ -100,16 +104,17 @@ func (p *program) proof(ctx context.Context, o options, t *target) (result repor
 	}
 	book.Add(last, true)
 	closed() // after the last look at the counters: what happened before it may be why they are what they are
+	account := run.ledger.Account()
 	verdict := audit.Reconcile(audit.History{
 		Promise: audit.Promise{Layout: layout, Rate: o.limit.Rate, Period: o.limit.Period, Grace: o.grace},
 		Sent:    sent,
-		Account: run.ledger.Account(),
+		Account: account,
 		Book:    book,
 		Events:  events,
 		Durable: o.durable,
 	})
 	if !o.keep {
-		if left, reason := remove(after, t.audit, book.Keys()); left > 0 {
+		if left, reason := remove(after, t.audit, account.Keys()); left > 0 {
 			fmt.Fprintf(p.stderr, "loadtest: %d counters could not be removed: %v\n", left, reason)
 		}
 	}
@@ -180,7 +185,7 @@ func (l load) take(a loadgen.Attempt) {
 // removeBatch is how many keys are removed in one pipeline.
 const removeBatch = 1000
 
-// remove removes exactly these keys. It returns how many it could not remove, with one
+// remove removes exactly these keys, those that the limiter named. It returns how many it could not remove, with one
 // of the reasons: a key that sits where it should not be is out of reach.
 func remove(ctx context.Context, client *cluster.Client, all []string) (left int, reason error) {
 	for batch := range slices.Chunk(all, removeBatch) {

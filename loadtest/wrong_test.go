@@ -79,13 +79,13 @@ var wrongs = []struct {
 }{
 	{
 		name:  "nothing wrong",
-		args:  []string{"-users", "20", "-requests", "500", "-workers", "8", "-limit", "10/24h"},
+		args:  []string{"-users", "20", "-requests", "500", "-workers", "8", "-limit", "10/366d"},
 		spoil: func(*naive) {},
 	},
 	{
 		// Between the GET and the INCR others pass, on the strength of the same count.
 		name: "GET then INCR",
-		args: []string{"-users", "1", "-requests", "8", "-workers", "8", "-limit", "3/24h"},
+		args: []string{"-users", "1", "-requests", "8", "-workers", "8", "-limit", "3/366d"},
 		spoil: func(n *naive) {
 			meet := meeting(8)
 			n.count = func(ctx context.Context, key string) (int64, error) {
@@ -103,7 +103,7 @@ var wrongs = []struct {
 	{
 		// The same with SET: all write the same number, and updates are lost.
 		name: "GET then SET",
-		args: []string{"-users", "1", "-requests", "8", "-workers", "8", "-limit", "3/24h"},
+		args: []string{"-users", "1", "-requests", "8", "-workers", "8", "-limit", "3/366d"},
 		spoil: func(n *naive) {
 			meet := meeting(8)
 			n.count = func(ctx context.Context, key string) (int64, error) {
@@ -121,7 +121,7 @@ var wrongs = []struct {
 	{
 		// Five replies are lost, the increments behind them are not.
 		name: "retry on timeout",
-		args: []string{"-users", "1", "-requests", "50", "-workers", "1", "-limit", "30/24h"},
+		args: []string{"-users", "1", "-requests", "50", "-workers", "1", "-limit", "30/366d"},
 		spoil: func(n *naive) {
 			n.target.inner.LoseReplies(clustertest.On(clustertest.AllNodes, "INCR"), 5, clustertest.Cut)
 			n.count = func(ctx context.Context, key string) (count int64, err error) {

@@ -167,6 +167,7 @@ launch() {
 		cluster-enabled yes
 		cluster-config-file nodes.conf
 		cluster-node-timeout 2000
+		cluster-require-full-coverage no
 	EOF
 	"$server" "$dir/$1/redis.conf" >>"$dir/$1/log" 2>&1 || refuse "$1" "the server of port $1 did not start"
 }

@@ -133,21 +133,6 @@ func (b *Book) visited(slot int, end, grace int64) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Keys returns all keys that are known to be on the nodes, in no order: those to
-// remove after a run.
-func (b *Book) Keys() []string {
-	all := make([]string, 0, len(b.readings))
-	for key := range b.readings {
-		all = append(all, key)
-	}
-	for _, s := range b.strays {
-		if _, ok := b.readings[s.key]; !ok {
-			all = append(all, s.key)
-		}
-	}
-	return all
-}
-
 // sortedStrays returns the keys in wrong places, ordered by key and node.
 func (b *Book) sortedStrays() []stray {
 	all := make([]stray, 0, len(b.strays))

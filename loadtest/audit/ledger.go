@@ -183,3 +183,12 @@ type Account struct {
 	Clashes []Clash // some of the keys with two users or windows
 	Clashed int64   // how often that was seen
 }
+
+// Keys returns the keys that the limiter named, those to remove after a run.
+func (a Account) Keys() []string {
+	all := make([]string, 0, len(a.Told))
+	for _, t := range a.Told {
+		all = append(all, t.Key)
+	}
+	return all
+}

@@ -32,11 +32,15 @@ func (l Load) Validate() error {
 	if l.Requests < 0 || l.Requests == 0 && l.Duration == 0 {
 		return fmt.Errorf("%d requests: want at least 1", l.Requests)
 	}
-	if l.Workers < 1 {
-		return fmt.Errorf("%d workers: want at least 1", l.Workers)
+	if l.Workers < 1 || l.Workers > MaxWorkers {
+		return fmt.Errorf("%d workers: want 1 to %d", l.Workers, MaxWorkers)
 	}
 	return l.Schedule.Validate()
 }
+
+// MaxWorkers is the most workers of a load: each may hold a connection to each node,
+// and a node takes 10,000 unless it is told otherwise.
+const MaxWorkers = 4096
 
 // An Attempt is a request that has ended.
 type Attempt struct {
@@ -88,8 +92,10 @@ func Run(ctx context.Context, load Load, target limiter.Allower, record func(Att
 			return context.Cause(ctx)
 		})
 	}
-	if err = workers.Wait(); errors.Is(err, errOver) {
+	err = workers.Wait()
+	sent = min(next.Load(), most)
+	if errors.Is(err, errOver) || sent == load.Requests {
 		err = nil
 	}
-	return min(next.Load(), most), err
+	return sent, err
 }

@@ -45,6 +45,19 @@ func (b Boundary) Peak() (allowed int, within time.Duration) {
 	return allowed, within
 }
 
+// Late reports that the bursts themselves were a period or more apart, so that
+// they show nothing: all were allowed that two windows allow, but not within one period.
+func (b Boundary) Late() bool {
+	allowed := 0
+	for _, e := range b.Events {
+		if e.Allowed {
+			allowed++
+		}
+	}
+	peak, _ := b.Peak()
+	return int64(allowed) == 2*b.Rate && peak < allowed
+}
+
 // The picture's size: columns for a window, and rows for the tallest bar.
 const (
 	windowColumns = 30
