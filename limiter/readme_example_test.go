@@ -29,7 +29,6 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-
 	res, err := lim.Allow(ctx, "alice")
 	if err != nil {
 		log.Print(err) // no decision was made: limiter.ErrUnavailable or ErrAmbiguous

@@ -168,6 +168,7 @@ func TestFaultsOnRealServers(t *testing.T) {
 		told   []string
 	}{
 		{"-fault reshard:200@500ms -fault failover@1s -fault flush:1s@2s -duration 6s", []string{"reshard: moved 200 slots", ", graceful", "flushed"}},
+		{"-fault clientpause:500ms@500ms -fault disconnect@2s -fault takeover@3s -duration 5s", []string{"clientpause", "disconnect", "noticed: promotion"}},
 		{"-fault kill@500ms -duration 8s", []string{"noticed: promotion", "is replaced", "started again", "the cluster is whole"}},
 		{"-fault restart@500ms -duration 6s", []string{"noticed: restart", "started"}},
 	} {
