@@ -59,7 +59,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 //
 // The settings remain the service's own. What Run promises about counting holds
 // under all of them; what it promises about time needs ContextTimeoutEnabled,
-// DialerRetries 1 and a short ClusterStateReloadInterval. Each call is bounded
+// DialerRetries 1 and a short ClusterStateReloadInterval. Without DisableRoutingPolicies,
+// go-redis needs the right to COMMAND, and asks again before each call where the ACL
+// forbids it; with ReadOnly it needs READONLY. Each call is bounded
 // by [DefaultTimeout]. ErrConfig is returned for nil and for other kinds: a
 // [*redis.Ring] moves users between servers that share nothing.
 func Wrap(client redis.UniversalClient) (*Client, error) {

@@ -17,10 +17,13 @@
 //	another error reply (OOM, NOPERM, WRONGTYPE...)  no                     ErrUnavailable
 //	the deadline came first                          no                     ErrUnavailable
 //	reset, EOF or time-out after the sending         perhaps                ErrAmbiguous
-//	a reply, but no confirmation of a Durable call   yes, perhaps for now   ErrAmbiguous
+//	a reply, but no confirmation of a Durable call   yes, not yet for good  ErrAmbiguous
 //
 // A service that has no client yet calls [Open]; one that has, [Wrap]. The other
 // way round, a [Client] is a go-redis client: it embeds [redis.UniversalClient].
+//
+// go-redis logs every failed dial to standard error; [redis.SetLogger] is the service's
+// to call, if it has better things to do with that.
 //
 // Calls for one primary leave one by one today, each on a connection of its own
 // from go-redis's pool. Batches per primary belong between [Client.Run] and the

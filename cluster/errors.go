@@ -34,7 +34,7 @@ var (
 
 	// ErrAmbiguous means that the call was sent and its reply was lost: the script
 	// ran once or not at all, and nobody can say which.
-	ErrAmbiguous = errors.New("cluster: reply lost, the script may have run")
+	ErrAmbiguous = errors.New("cluster: outcome unknown, the script may have run")
 )
 
 // A CallError says which call got no reply, and why.

@@ -27,9 +27,6 @@ func NewScript(text string) *Script {
 	return &Script{text: text, sha: []byte(hex.EncodeToString(sum[:]))}
 }
 
-// SHA returns the hex digest by which servers cache the script.
-func (s *Script) SHA() string { return string(s.sha) }
-
 // A Call is one run of a script for one key. Every argument that may decide in
 // which hash slot the call belongs is the key, so a redirect is exact.
 type Call struct {

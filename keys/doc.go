@@ -11,7 +11,7 @@
 //	rl:{ alice }:            29139841         a limit without a name
 //	rl:{ alice }:  login:    29139841         the limit "login"
 //	rl:{ alice }:  export:   2428@720000500   its period is told too, in ms
-//	rl:{ alice }:  login:    gcra             no windows: the algorithm's name
+//	rl:{ alice }:  login:    gcra             no windows: the algorithm's name (reserved)
 //
 // A key has no such spaces; they are for the picture: rl:{alice}:29139841. The window
 // number is the Unix time in milliseconds divided by the period in milliseconds,

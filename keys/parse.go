@@ -43,6 +43,7 @@ type Key struct {
 // a leading zero, or a period that should not be there is [ErrForeign] like any
 // key of another program. So a key that reads well is the one key of its counter.
 //
+// Keys without windows are read, and nothing makes them yet: their form is reserved.
 // A last part that starts with a lower-case letter is the name of an algorithm: at
 // most 32 lower-case letters, digits, "-" and "_". Parse does not know which
 // algorithms there are, so rl:{alice}:profile, made by another program under the same

@@ -21,6 +21,13 @@
 //     it is. The clocks of the callers may be wrong by any amount.
 //   - A denial is a value, an error means that no decision was made.
 //
+// # When there is no decision
+//
+// Whether to go on without one is the service's choice: refuse where the limit protects
+// something (fail closed), go on where an outage of the limiter must not be one of
+// the service (fail open). After ErrUnavailable the same attempt may be made again; after
+// ErrAmbiguous it may then count twice.
+//
 // # How a decision is made
 //
 // The key of the counter holds the user as hash tag and the number of the window
@@ -32,7 +39,9 @@
 // # Where another algorithm goes
 //
 // A file with its script in lua, its contract above the script; a Go file beside
-// fixedwindow.go with the encoding of the arguments and the decoding of the reply;
-// and a field in [Limit] that selects it. One key in each call: a script with two
+// fixedwindow.go with the encoding of the arguments and the decoding of the reply,
+// for which [Limiter.AllowN] has to choose; a field in [Limit] that selects it, in the
+// text form too; the script in [Scripts]; the name of its keys in package keys; its
+// promises in limitertest and its checks in loadtest/audit. One key in each call: a script with two
 // fails for as long as its slot migrates.
 package limiter

@@ -40,7 +40,7 @@ func decodeWindow(reply []int64, end int64) (windowReply, bool) {
 	switch {
 	case reply[0] == 0 && reply[1] > 0:
 		return windowReply{stale: true, now: reply[1]}, true
-	case reply[0] == 1 && reply[2] > 0:
+	case reply[0] == 1 && reply[1] <= MaxRate+1 && reply[2] > 0 && reply[2] <= MaxPeriod.Milliseconds():
 		return windowReply{count: reply[1], left: reply[2], now: end - reply[2]}, true
 	}
 	return windowReply{}, false

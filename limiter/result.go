@@ -33,7 +33,4 @@ type Result struct {
 	// Unix time divided by the period, rounded down.
 	Key    string
 	Window int64
-
-	// Degraded says that a fallback decided, without the cluster.
-	Degraded bool
 }

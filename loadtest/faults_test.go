@@ -75,7 +75,6 @@ func TestFaultsInProcess(t *testing.T) {
 		{"flush:300ms@100ms", "flush: flushed"},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
-			t.Parallel() // they wait, most of the time
 			got, stdout, stderr := withFaults(t, exitOK, "-fault", test.fault, "-duration", "3s")
 			if stderr != "" || got.Lost != 0 || len(got.Faults) != 1 || got.Faults[0].Recovery == nil || got.Faults[0].Error != "" {
 				t.Errorf("stderr %q, %+v", stderr, got)

@@ -8,7 +8,7 @@
 //
 // Its exit status is the proof: 0 if every check of the audit holds, 1 if one does not,
 // 2 if there is nothing to judge, since the usage was wrong, the cluster cannot be reached or a
-// fault could not be made.
+// fault could not be made. (The command go run turns every status but 0 into 1.)
 // Package audit says what is checked.
 //
 // # Where new things go
@@ -16,7 +16,9 @@
 // The parts: options (flags and usage), target (the cluster and the limiter under test),
 // trial (load, audit, report), reader and collector (counters from the nodes), disturbance (faults
 // and what callers notice of them, and of what others do to the cluster). Another fault goes into
-// package faults; another subcommand is a case of program.run; another algorithm is chosen in target and judged in audit.
+// package faults, and into the usage; another subcommand is a case of program.run, as boundary
+// is; another algorithm is chosen in target and judged in audit; another column is a field
+// of audit.Node and a value in report's nodeTable.
 package main
 
 import (

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/slotlimit/slotlimit/loadtest/faults"
 )
 
 // The usage texts name every flag with its default, and no other flag.
@@ -36,6 +38,14 @@ func TestUsageNamesTheFlags(t *testing.T) {
 		})
 		for name := range named {
 			t.Errorf("%s: the usage names -%s, which is no flag", command, name)
+		}
+	}
+}
+
+func TestUsageNamesTheFaults(t *testing.T) {
+	for _, name := range faults.Names() {
+		if !regexp.MustCompile(`(?m)^ {22}` + name + `(:\S+)? `).MatchString(usages["loadtest"]) {
+			t.Errorf("the usage does not name the fault %s", name)
 		}
 	}
 }

@@ -15,7 +15,7 @@
 //		...
 //	}
 //
-// It needs a redis-server (7.0 or later, or a valkey-server) in PATH, or named by
+// It needs a redis-server (7.0 or later) in PATH, or one or a valkey-server named by
 // the variable REDIS_SERVER, and skips the test without one. [Skip] is how every
 // test of this project skips for want of something outside of it: with
 // SLOTLIMIT_NO_SKIP=1 in the environment such a test fails instead.

@@ -17,7 +17,7 @@
 // with a JSON body that says the same. All of it is of one decision: no second
 // look at the counter, which could be of another window.
 //
-// Without a decision there is no 429, and none of these headers. A request without a user is 400, and when the
+// Without a decision there is no 429, and no X-RateLimit field. A request without a user is 400, and when the
 // cluster gives no decision the answer is 503: the client did nothing wrong, and one
 // that believes it is limited would stay away for longer than the outage lasts.
 package httplimit

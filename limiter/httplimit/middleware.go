@@ -15,8 +15,10 @@ import (
 type Option func(*middleware)
 
 // WithErrorHandler replaces the answer to requests for which no decision was
-// made: err wraps [ErrNoKey], [limiter.ErrUnavailable] or [limiter.ErrAmbiguous],
-// or is what the KeyFunc or the Allower returned. It is also the place to log.
+// made: err wraps [ErrNoKey], where nobody is named to count for, or is what the
+// Allower returned, such as [limiter.ErrUnavailable] or [limiter.ErrAmbiguous]. It is also
+// the place to log. To let requests pass without a decision, give New an Allower
+// that turns such errors into an allowed Result.
 func WithErrorHandler(handler func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(m *middleware) { m.failed = handler }
 }
@@ -66,6 +68,9 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	res, err := m.allower.AllowN(r.Context(), user, 1)
+	if errors.Is(err, limiter.ErrEmptyUser) {
+		err = fmt.Errorf("%w: %w", ErrNoKey, err)
+	}
 	if err != nil {
 		m.failed(w, r, err)
 		return
@@ -118,7 +123,7 @@ func deny(w http.ResponseWriter, res limiter.Result) {
 // the client's business, and could name hosts.
 func fail(w http.ResponseWriter, _ *http.Request, err error) {
 	switch {
-	case errors.Is(err, ErrNoKey), errors.Is(err, limiter.ErrEmptyUser):
+	case errors.Is(err, ErrNoKey):
 		answer(w, http.StatusBadRequest, problem{Error: "request names no user to count it for"})
 	default:
 		w.Header().Set("Retry-After", "1")

@@ -20,7 +20,6 @@ func (s *suite) counting() {
 		want(s, "Count", res.Count, i)
 		want(s, "Remaining", res.Remaining, max(0, 3-i))
 		want(s, "Limit", res.Limit, limit)
-		want(s, "Degraded", res.Degraded, false)
 		if res.ResetAfter <= 0 || res.ResetAfter > limit.Period {
 			s.Errorf("ResetAfter = %v, want within (0, %v]", res.ResetAfter, limit.Period)
 		}

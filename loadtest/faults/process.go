@@ -176,12 +176,25 @@ func (p *process) Kill(ctx context.Context) error {
 		return err
 	}
 	return until(ctx, func() error {
-		// A process whose parent has not asked for it yet is there, with an empty command line.
-		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid)); err == nil && len(line) > 0 {
+		if !p.ended() {
 			return fmt.Errorf("%v has not ended", p)
 		}
 		return nil
 	})
+}
+
+// ended reports whether the process has let go of all that it held: its port, and the
+// lock on its cluster's configuration, without which its successor ends at once. It
+// loses its command line before that. One whose parent has not asked for it yet
+// stays, as a zombie (Z).
+func (p *process) ended() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		return true
+	}
+	// pid (name) state ...; the name may hold anything
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return len(fields) > 0 && (fields[0] == "Z" || fields[0] == "X")
 }
 
 // Start starts the server so that it outlives this process: through a shell that ends
