@@ -1,24 +1,17 @@
 package cluster_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/slotlimit/slotlimit/cluster/servertest"
 )
 
 // cluster is below limiter, and below the tests' clusters, which a service must not
 // compile.
 func TestDependencies(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	deps := strings.Fields(string(out))
-	if len(deps) < 20 {
-		t.Fatalf("go list knows of only %d packages", len(deps))
-	}
 	const module = "github.com/slotlimit/slotlimit/"
-	for _, dep := range deps {
+	for _, dep := range servertest.Dependencies(t) {
 		switch {
 		case dep == module+"cluster", dep == module+"keys":
 		case strings.HasPrefix(dep, module):

@@ -292,18 +292,7 @@ func TestDurableCancelled(t *testing.T) {
 			t.Fatal(err)
 		}
 		lost := c.LoseReplies(clustertest.On(0, of), 1, clustertest.Silence)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go func() {
-			for lost.Hits() == 0 {
-				time.Sleep(time.Millisecond) // it runs on another goroutine: nothing else tells
-			}
-			cancel()
-		}()
-		_, err := client.Run(ctx, durably(key)) // an hour, if it is not let go
-		if !errors.Is(err, cluster.ErrAmbiguous) || !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want ErrAmbiguous and context.Canceled", err)
-		}
+		wantLetGo(t, client, durably(key), lost)
 	}
 }
 

@@ -1,23 +1,16 @@
 package limiter_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/slotlimit/slotlimit/cluster/servertest"
 )
 
 // Whoever imports the limiter compiles all that it imports, so what only some
 // services use has packages of its own.
 func TestDependencies(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	deps := strings.Fields(string(out))
-	if len(deps) < 20 {
-		t.Fatalf("go list knows of only %d packages", len(deps))
-	}
-	for _, dep := range deps {
+	for _, dep := range servertest.Dependencies(t) {
 		for prefix, reason := range map[string]string{
 			"testing":                   "belongs to tests",
 			"net/http":                  "belongs to limiter/httplimit",

@@ -56,6 +56,21 @@ func (n *naive) AllowN(ctx context.Context, user string, _ int64) (limiter.Resul
 	return limiter.Result{Allowed: count <= n.limit.Rate, Limit: n.limit, Key: key, Window: window}, err
 }
 
+// getThen makes it read the count first and write it after eight have read: with its own count
+// as the only one that it knows of.
+func (n *naive) getThen(write func(ctx context.Context, key string, count int64) error) {
+	meet := meeting(8)
+	n.count = func(ctx context.Context, key string) (int64, error) {
+		before, err := n.client.Get(ctx, key).Int64()
+		if err != nil && err != redis.Nil {
+			return 0, err
+		}
+		meet()
+		return before + 1, write(ctx, key, before+1)
+	}
+	n.expire = always(n)
+}
+
 // meeting lets callers wait until so many of them have met, and lets later ones pass.
 func meeting(callers int) func() {
 	var mu sync.Mutex
@@ -87,16 +102,9 @@ var wrongs = []struct {
 		name: "GET then INCR",
 		args: []string{"-users", "1", "-requests", "8", "-workers", "8", "-limit", "3/366d"},
 		spoil: func(n *naive) {
-			meet := meeting(8)
-			n.count = func(ctx context.Context, key string) (int64, error) {
-				before, err := n.client.Get(ctx, key).Int64()
-				if err != nil && err != redis.Nil {
-					return 0, err
-				}
-				meet()
-				return before + 1, n.client.Incr(ctx, key).Err()
-			}
-			n.expire = always(n)
+			n.getThen(func(ctx context.Context, key string, _ int64) error {
+				return n.client.Incr(ctx, key).Err()
+			})
 		},
 		want: `limit: user "u-[0-9a-f]{8}" window \d+: allowed 8, should be 3 \(rate 3, told 8\)`,
 	},
@@ -105,16 +113,9 @@ var wrongs = []struct {
 		name: "GET then SET",
 		args: []string{"-users", "1", "-requests", "8", "-workers", "8", "-limit", "3/366d"},
 		spoil: func(n *naive) {
-			meet := meeting(8)
-			n.count = func(ctx context.Context, key string) (int64, error) {
-				before, err := n.client.Get(ctx, key).Int64()
-				if err != nil && err != redis.Nil {
-					return 0, err
-				}
-				meet()
-				return before + 1, n.client.Set(ctx, key, before+1, 0).Err()
-			}
-			n.expire = always(n)
+			n.getThen(func(ctx context.Context, key string, count int64) error {
+				return n.client.Set(ctx, key, count, 0).Err()
+			})
 		},
 		want: `counters: user "u-[0-9a-f]{8}" window \d+: stored 1, told 8`,
 	},

@@ -224,12 +224,8 @@ func (a *attempt) takeover() error {
 	return nil
 }
 
-func (a *attempt) kill() error {
-	t, err := a.target()
-	if err != nil {
-		return err
-	}
-	o := a.begin(t.shard, t.Addr, t.slots)
+// crash ends the primary, for kill and restart.
+func (a *attempt) crash(t target, o *Outage) error {
 	a.damage(t.Node, killed)
 	if err := t.machine.Kill(a.ctx); err != nil {
 		a.damage(t.Node, 0)
@@ -237,6 +233,18 @@ func (a *attempt) kill() error {
 	}
 	o.Effective(time.Now())
 	a.step("killed %s (%v)", t.Addr, t.machine)
+	return nil
+}
+
+func (a *attempt) kill() error {
+	t, err := a.target()
+	if err != nil {
+		return err
+	}
+	o := a.begin(t.shard, t.Addr, t.slots)
+	if err := a.crash(t, o); err != nil {
+		return err
+	}
 	if a.cfg.Promote != nil {
 		sleep(a.hold, time.Second)
 		if err := a.cfg.Promote(a.ctx, t.replica.Addr); err != nil {
@@ -279,13 +287,9 @@ func (a *attempt) restart() error {
 		a.step("%s is told not to take over until then", t.replica.Addr)
 		defer a.release(t)
 	}
-	a.damage(t.Node, killed)
-	if err := t.machine.Kill(a.ctx); err != nil {
-		a.damage(t.Node, 0)
+	if err := a.crash(t, o); err != nil {
 		return err
 	}
-	o.Effective(time.Now())
-	a.step("killed %s (%v)", t.Addr, t.machine)
 	if err := t.machine.Start(a.ctx); err != nil {
 		return err
 	}

@@ -1,20 +1,17 @@
 package watch_test
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/slotlimit/slotlimit/cluster/servertest"
 )
 
 // The watcher tells the audit what happened, so it must not use the code that is judged.
 func TestDependencies(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, out)
-	}
 	const module = "github.com/slotlimit/slotlimit/"
 	seen := map[string]bool{}
-	for dep := range strings.FieldsSeq(string(out)) {
+	for _, dep := range servertest.Dependencies(t) {
 		seen[dep] = true
 		if dep == "testing" || strings.HasPrefix(dep, module+"limiter") || strings.HasPrefix(dep, module+"cluster/") {
 			t.Errorf("depends on %s", dep)
