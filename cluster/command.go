@@ -36,7 +36,9 @@ func newOnce(ctx context.Context, name any, script []byte, call Call) *once {
 	o := &once{script: script}
 	args := make([]any, 0, 4+len(call.Args))
 	args = append(args, name, o, 1, call.Key)
-	args = append(args, call.Args...)
+	for _, arg := range call.Args {
+		args = append(args, arg)
+	}
 	o.Cmd = redis.NewCmd(ctx, args...)
 	return o
 }

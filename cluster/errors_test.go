@@ -79,7 +79,7 @@ func TestCallError(t *testing.T) {
 }
 
 func newTestOnce(t *testing.T) *once {
-	return newOnce(t.Context(), evalsha, []byte("sha"), Call{Key: "k", Args: []any{1}})
+	return newOnce(t.Context(), evalsha, []byte("sha"), Call{Key: "k", Args: []int64{1}})
 }
 
 // The state follows the sending: encoding opens it, an error reply closes it.

@@ -52,7 +52,7 @@ func ExampleWrap() {
 		log.Fatal(err)
 	}
 	script := cluster.NewScript(`return {redis.call('INCRBY', KEYS[1], ARGV[1])}`)
-	reply, err := client.Run(context.Background(), cluster.Call{Script: script, Key: "visits", Args: []any{3}})
+	reply, err := client.Run(context.Background(), cluster.Call{Script: script, Key: "visits", Args: []int64{3}})
 	fmt.Println(reply, err)
 	// Output: [3] <nil>
 }

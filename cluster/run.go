@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,7 +37,7 @@ var (
 //
 // Any number of goroutines may call Run.
 func (c *Client) Run(ctx context.Context, call Call) ([]int64, error) {
-	if err := call.encodable(); err != nil {
+	if err := call.check(); err != nil {
 		return nil, &CallError{call.Key, ErrUnavailable, err}
 	}
 	ctx, cancel := c.bounded(ctx)
@@ -63,6 +64,24 @@ func (c *Client) Run(ctx context.Context, call Call) ([]int64, error) {
 		}
 		return nil, &CallError{call.Key, ErrUnavailable, err}
 	}
+}
+
+// An Outcome is what became of one of the calls of [Client.RunAll].
+type Outcome struct {
+	Reply []int64
+	Err   error // as of [Client.Run]
+}
+
+// RunAll runs many calls at once, and returns the outcome of each, in their order.
+// Each is as independent of the others as if it had been given to [Client.Run].
+func (c *Client) RunAll(ctx context.Context, calls []Call) []Outcome {
+	outcomes := make([]Outcome, len(calls))
+	var wg sync.WaitGroup
+	for i, call := range calls {
+		wg.Go(func() { outcomes[i].Reply, outcomes[i].Err = c.Run(ctx, call) })
+	}
+	wg.Wait()
+	return outcomes
 }
 
 // bounded returns ctx with a deadline no later than the configured time-out from now.

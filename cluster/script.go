@@ -31,25 +31,17 @@ func NewScript(text string) *Script {
 // which hash slot the call belongs is the key, so a redirect is exact.
 type Call struct {
 	Script *Script
-	Key    string // KEYS[1]
-	Args   []any  // ARGV; each a string, []byte, int or int64
+	Key    string  // KEYS[1]
+	Args   []int64 // ARGV; not kept after Run returns
 
 	// Durable is what must be confirmed before the reply is an acknowledgement.
 	Durable Durable
 }
 
-// encodable returns an error for a call that go-redis could not write: it would
-// notice in the middle of the command, when it is too late to say that nothing left.
-func (c Call) encodable() error {
+// check returns an error for a call that cannot be written.
+func (c Call) check() error {
 	if c.Script == nil {
 		return fmt.Errorf("%w: a call without a script", ErrConfig)
-	}
-	for i, arg := range c.Args {
-		switch arg.(type) {
-		case string, []byte, int, int64:
-		default:
-			return fmt.Errorf("%w: argument %d is a %T, not a string, bytes or an integer", ErrConfig, i+1, arg)
-		}
 	}
 	return nil
 }

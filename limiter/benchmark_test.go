@@ -15,6 +15,19 @@ type stub struct{ count int64 }
 
 func (s *stub) Home(context.Context, string) string { return "stub" }
 
+func (s *stub) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome {
+	return oneByOne(ctx, s.Run, calls)
+}
+
+// oneByOne is RunAll of a Runner that has nothing to gain from it.
+func oneByOne(ctx context.Context, run func(context.Context, cluster.Call) ([]int64, error), calls []cluster.Call) []cluster.Outcome {
+	outcomes := make([]cluster.Outcome, len(calls))
+	for i, call := range calls {
+		outcomes[i].Reply, outcomes[i].Err = run(ctx, call)
+	}
+	return outcomes
+}
+
 func (s *stub) Run(context.Context, cluster.Call) ([]int64, error) {
 	s.count++
 	return []int64{1, s.count, 1000}, nil

@@ -283,8 +283,16 @@ type plain struct {
 
 func (p plain) Home(context.Context, string) string { return "" }
 
+func (p plain) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome {
+	return oneByOne(ctx, p.Run, calls)
+}
+
 func (p plain) Run(ctx context.Context, call cluster.Call) ([]int64, error) {
-	reply, err := p.script.Run(ctx, p.client, []string{call.Key}, call.Args...).Int64Slice()
+	args := make([]any, len(call.Args))
+	for i, arg := range call.Args {
+		args[i] = arg
+	}
+	reply, err := p.script.Run(ctx, p.client, []string{call.Key}, args...).Int64Slice()
 	if err != nil {
 		// Generous: whatever it is, it may have counted.
 		return nil, &cluster.CallError{Key: call.Key, Kind: cluster.ErrAmbiguous, Err: err}

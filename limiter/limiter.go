@@ -22,6 +22,8 @@ type Allower interface {
 type Runner interface {
 	// Run runs the call's script at most once; see [cluster.Client.Run].
 	Run(ctx context.Context, call cluster.Call) ([]int64, error)
+	// RunAll runs many calls at once, each as Run does; see [cluster.Client.RunAll].
+	RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome
 	// Home names the node whose clock counts for the key; see [cluster.Client.Home].
 	Home(ctx context.Context, key string) string
 }
@@ -48,9 +50,6 @@ type Limiter struct {
 	clocks nodeClocks
 
 	durable cluster.Durable
-
-	// Arguments of every call, in ms, boxed once.
-	periodArg, graceArg any
 }
 
 var _ Allower = (*Limiter)(nil)
@@ -74,7 +73,6 @@ func New(client Runner, limit Limit, opts ...Option) (*Limiter, error) {
 			return nil, err
 		}
 	}
-	l.periodArg, l.graceArg = limit.Period.Milliseconds(), l.grace.Milliseconds()
 	return l, nil
 }
 
@@ -184,7 +182,7 @@ func (l *Limiter) run(ctx context.Context, script *cluster.Script, w window, n i
 	reply, err := l.client.Run(ctx, cluster.Call{
 		Script:  script,
 		Key:     w.key,
-		Args:    []any{w.end, l.periodArg, l.graceArg, n, w.guess},
+		Args:    []int64{w.end, l.limit.Period.Milliseconds(), l.grace.Milliseconds(), n, w.guess},
 		Durable: l.durability(script, n),
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,8 +148,13 @@ func defaultSettings(ctx context.Context, program string) (map[string]string, er
 	defer cmd.Process.Kill()
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: socket, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1})
 	defer c.Close()
+	// The socket is there before anyone listens on it, and the pool of a client that dials in
+	// vain goes on doing so.
 	err = until(ctx, func() error {
-		_, err := os.Stat(socket) // the pool of a client that dials in vain goes on doing so
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			err = conn.Close()
+		}
 		return err
 	})
 	if err != nil {
