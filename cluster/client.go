@@ -14,6 +14,11 @@ import (
 // each, with [Client.Run]. Get one from [Open] or [Wrap]; the zero value is not
 // usable. It is safe for use by any number of goroutines.
 //
+// Calls go in batches, over one connection to each node, beside those of go-redis and
+// opened like them: with the same dialler, TLS and credentials. A service whose
+// credentials change under way (StreamingCredentialsProvider) has its calls sent as
+// [Client.Unbatched] does.
+//
 // The embedded client has go-redis's own habits: a command sent through it, a
 // script with EVALSHA too, may run again after a lost reply. Count with Run. A
 // command without a key goes to one node, and not, as with go-redis's routing
@@ -24,6 +29,9 @@ type Client struct {
 	cluster *redis.ClusterClient // the same client, nil if it is of another kind
 	timeout time.Duration
 	found   atomic.Bool // go-redis has a picture of the cluster
+
+	fleet     *fleet
+	unbatched bool // each call goes through go-redis, on its own
 
 	confirmers *confirmers // for calls that are [Durable]
 }
@@ -44,13 +52,32 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	client := redis.NewClusterClient(cfg.options())
-	c := &Client{UniversalClient: client, cluster: client, timeout: cfg.Timeout, confirmers: newConfirmers()}
+	c := newClient(client, client, cfg.Timeout)
 	c.confirmers.attachNew(client)
 	if err := c.reachPrimaries(ctx, cfg); err != nil {
-		client.Close()
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+func newClient(client redis.UniversalClient, nodes *redis.ClusterClient, timeout time.Duration) *Client {
+	return &Client{UniversalClient: client, cluster: nodes, timeout: timeout, confirmers: newConfirmers(), fleet: newFleet(timeout)}
+}
+
+// Close closes the client's connections, those of go-redis and its own. Calls that are under
+// way end, as ErrAmbiguous if they have been sent.
+func (c *Client) Close() error {
+	c.fleet.close()
+	return c.UniversalClient.Close()
+}
+
+// Unbatched returns a client whose calls share no connections: each goes through
+// go-redis, on a connection of its pool, past the hooks that a service has added
+// to its client, to trace or to meter, which see nothing of batches. It is slower, by
+// how much loadtest/compare tells. Closing either client closes both.
+func (c *Client) Unbatched() *Client {
+	return &Client{UniversalClient: c.UniversalClient, cluster: c.cluster, timeout: c.timeout, confirmers: c.confirmers, fleet: c.fleet, unbatched: true}
 }
 
 // Wrap returns a client that sends through one which a service already has:
@@ -68,11 +95,15 @@ func Wrap(client redis.UniversalClient) (*Client, error) {
 	switch client := client.(type) {
 	case *redis.ClusterClient:
 		if client != nil {
-			return &Client{UniversalClient: client, cluster: client, timeout: DefaultTimeout, confirmers: newConfirmers()}, nil
+			c := newClient(client, client, DefaultTimeout)
+			c.unbatched = client.Options().StreamingCredentialsProvider != nil
+			return c, nil
 		}
 	case *redis.Client:
 		if client != nil {
-			return &Client{UniversalClient: client, timeout: DefaultTimeout, confirmers: newConfirmers()}, nil
+			c := newClient(client, nil, DefaultTimeout)
+			c.unbatched = client.Options().StreamingCredentialsProvider != nil
+			return c, nil
 		}
 	}
 	if client == nil || reflect.ValueOf(client).IsZero() {
@@ -89,27 +120,36 @@ func (c *Client) Home(ctx context.Context, key string) string {
 	if c.cluster == nil {
 		return ""
 	}
-	if c.found.Load() {
-		return c.home(ctx, key)
-	}
-	// go-redis looks for the cluster in its own time, whatever the context says.
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	home := make(chan string, 1)
-	go func() { home <- c.home(ctx, key) }()
-	select {
-	case addr := <-home:
-		return addr
-	case <-ctx.Done():
-		return ""
-	}
-}
-
-func (c *Client) home(ctx context.Context, key string) string {
-	node, err := c.cluster.MasterForKey(ctx, key)
+	node, err := c.primary(ctx, c.deadline(ctx), key)
 	if err != nil {
 		return ""
 	}
-	c.found.Store(true)
 	return node.Options().Addr
+}
+
+// primary returns go-redis's client of the primary that owns the key's slot, as far
+// as it knows. It waits only until go-redis has found the cluster for the first time.
+func (c *Client) primary(ctx context.Context, deadline time.Time, key string) (*redis.Client, error) {
+	if c.found.Load() {
+		return c.cluster.MasterForKey(ctx, key)
+	}
+	// go-redis looks for the cluster in its own time, whatever the context says.
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	type answer struct {
+		node *redis.Client
+		err  error
+	}
+	found := make(chan answer, 1)
+	go func() {
+		node, err := c.cluster.MasterForKey(ctx, key)
+		found <- answer{node, err}
+	}()
+	select {
+	case a := <-found:
+		c.found.Store(a.err == nil)
+		return a.node, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

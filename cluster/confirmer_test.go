@@ -30,7 +30,7 @@ func TestDurableCutWrite(t *testing.T) {
 
 // The script's outcome is its own, whatever becomes of the wait.
 func TestDurableOutcome(t *testing.T) {
-	moved, failed := reply("MOVED 1 127.0.0.1:1"), reply("ERR of the wait")
+	moved, failed := replyError("MOVED 1 127.0.0.1:1"), replyError("ERR of the wait")
 	for name, c := range map[string]struct {
 		script, batch error
 		replied       bool // to the script

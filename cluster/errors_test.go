@@ -13,12 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A reply is an error as a server sends it.
-type reply string
-
-func (r reply) Error() string { return string(r) }
-func (reply) RedisError()     {}
-
 func TestFateOf(t *testing.T) {
 	op := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
 	for _, c := range []struct {
@@ -26,24 +20,24 @@ func TestFateOf(t *testing.T) {
 		missing bool
 		want    fate
 	}{
-		{reply("NOSCRIPT No matching script. Please use EVAL."), true, unknown},
-		{reply("TRYAGAIN x"), true, postponed},
-		{reply("CLUSTERDOWN The cluster is down"), true, postponed},
-		{reply("CLUSTERDOWN Hash slot not served"), true, postponed},
-		{reply("LOADING x"), true, postponed},
-		{reply("MASTERDOWN x"), true, postponed},
-		{reply("READONLY x"), true, postponed},
-		{reply("BUSY Redis is busy running a script."), true, postponed},
-		{reply("MOVED 1 127.0.0.1:1"), true, postponed},
-		{reply("ASK 1 127.0.0.1:1"), true, postponed},
-		{reply("ERR max number of clients reached"), true, postponed},
-		{reply("BUSYKEY Target key name already exists."), true, refused},
-		{reply("OOM command not allowed when used memory > 'maxmemory'."), true, refused},
-		{reply("NOPERM x"), true, refused},
-		{reply("NOAUTH Authentication required."), true, refused},
-		{reply("WRONGTYPE x"), true, refused},
-		{reply("ERR Error running script"), true, refused},
-		{fmt.Errorf("wrapped: %w", reply("TRYAGAIN x")), true, postponed},
+		{replyError("NOSCRIPT No matching script. Please use EVAL."), true, unknown},
+		{replyError("TRYAGAIN x"), true, postponed},
+		{replyError("CLUSTERDOWN The cluster is down"), true, postponed},
+		{replyError("CLUSTERDOWN Hash slot not served"), true, postponed},
+		{replyError("LOADING x"), true, postponed},
+		{replyError("MASTERDOWN x"), true, postponed},
+		{replyError("READONLY x"), true, postponed},
+		{replyError("BUSY Redis is busy running a script."), true, postponed},
+		{replyError("MOVED 1 127.0.0.1:1"), true, postponed},
+		{replyError("ASK 1 127.0.0.1:1"), true, postponed},
+		{replyError("ERR max number of clients reached"), true, postponed},
+		{replyError("BUSYKEY Target key name already exists."), true, refused},
+		{replyError("OOM command not allowed when used memory > 'maxmemory'."), true, refused},
+		{replyError("NOPERM x"), true, refused},
+		{replyError("NOAUTH Authentication required."), true, refused},
+		{replyError("WRONGTYPE x"), true, refused},
+		{replyError("ERR Error running script"), true, refused},
+		{fmt.Errorf("wrapped: %w", replyError("TRYAGAIN x")), true, postponed},
 		{redis.Nil, true, refused},
 
 		{redis.ErrClosed, true, refused},
@@ -91,7 +85,7 @@ func TestOnceState(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want int32
-	}{{io.EOF, open}, {nil, open}, {reply("MOVED 1 127.0.0.1:1"), unsent}, {io.EOF, unsent}} {
+	}{{io.EOF, open}, {nil, open}, {replyError("MOVED 1 127.0.0.1:1"), unsent}, {io.EOF, unsent}} {
 		if o.SetErr(c.err); o.state.Load() != c.want {
 			t.Errorf("after %v: state %d, want %d", c.err, o.state.Load(), c.want)
 		}

@@ -161,7 +161,7 @@ func TestRunLosesReplyAfterRedirect(t *testing.T) {
 // No free connection is no reason to say "perhaps".
 func TestRunWithoutConnection(t *testing.T) {
 	c := clustertest.Start(t)
-	client := open(t, cluster.Config{Addrs: c.Addrs(), PoolSize: 1})
+	client := open(t, cluster.Config{Addrs: c.Addrs(), PoolSize: 1}).Unbatched()
 	key := keyOf(c, 0)
 	node, err := client.UniversalClient.(*redis.ClusterClient).MasterForKey(t.Context(), key)
 	if err != nil {

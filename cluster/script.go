@@ -19,12 +19,18 @@ import (
 type Script struct {
 	text string
 	sha  []byte // hex digits of the text's SHA-1, as EVALSHA names it
+
+	// The beginning of every request, up to the key: NAME script 1.
+	byDigest, byText []byte
 }
 
 // NewScript returns a script with the Lua source text. No server sees it yet.
 func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text))
-	return &Script{text: text, sha: []byte(hex.EncodeToString(sum[:]))}
+	s := &Script{text: text, sha: []byte(hex.EncodeToString(sum[:]))}
+	s.byDigest = appendInteger(appendBulk(appendBulk(nil, "EVALSHA"), string(s.sha)), 1)
+	s.byText = appendInteger(appendBulk(appendBulk(nil, "EVAL"), text), 1)
+	return s
 }
 
 // A Call is one run of a script for one key. Every argument that may decide in
@@ -33,6 +39,12 @@ type Call struct {
 	Script *Script
 	Key    string  // KEYS[1]
 	Args   []int64 // ARGV; not kept after Run returns
+
+	// Repeatable says that the script itself recognises a call that it has run already,
+	// and replies the same again without counting. Run then sends it again, with
+	// the same Args, when a reply is lost, until its deadline; only if that comes
+	// first is the call ambiguous.
+	Repeatable bool
 
 	// Durable is what must be confirmed before the reply is an acknowledgement.
 	Durable Durable

@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// maxRedirects is how many redirects of one sending are followed at once. A
+// cluster whose nodes agree gives two at most: MOVED, and from there ASK.
+const maxRedirects = 3
+
+// sendBatched sends the call over the lane to its node, and follows redirects.
+func (c *Client) sendBatched(ctx context.Context, t *trip) ([]int64, fate, error) {
+	l, o := t.lane, t.first
+	t.lane = nil // of the first sending alone
+	if l == nil {
+		if err := ctx.Err(); err != nil {
+			return nil, refused, err
+		}
+		var err error
+		if l, err = c.laneTo(ctx, t); err != nil {
+			return nil, fateOf(err, false), err
+		}
+		o = l.carry(ctx, t, nil, false, false)
+	}
+	asText, asking := false, false
+	for redirects := 0; ; o = l.carry(ctx, t, nil, asText, asking) {
+		said, ok := o.err.(replyError)
+		if !ok {
+			return o.reply, o.fate, o.err
+		}
+		switch addr, ask := said.redirect(l.opener.addr()); {
+		case o.fate == unknown && !asText:
+			asText = true
+		case addr != "" && redirects < maxRedirects:
+			c.look(ctx, said)
+			l, asking = c.fleet.at(addr, &l.opener.options), ask
+			redirects++
+		default:
+			if c.cluster == nil && strings.HasPrefix(string(said), "READONLY") {
+				// It was a primary once. A client that asks Sentinel will dial another.
+				l.retire(time.Now())
+			}
+			return nil, o.fate, said
+		}
+	}
+}
+
+// An outcome is what became of one sending. The fate is meaningless without an error.
+type outcome struct {
+	reply []int64
+	fate  fate
+	err   error
+}
+
+// carry sends the call once over the lane, or waits for the flight if it is under way.
+func (l *lane) carry(ctx context.Context, t *trip, f *flight, asText, asking bool) outcome {
+	var sent bool
+	var err error
+	if f != nil {
+		sent, err = l.await(ctx, f)
+	} else {
+		f = newFlight(t.call, asText, asking, t.deadline)
+		sent, err = l.do(ctx, f)
+	}
+	if err != nil {
+		return outcome{fate: fateOfFlight(sent, err), err: err}
+	}
+	o := outcome{err: f.reply.err}
+	if o.err != nil {
+		o.fate = fateOf(o.err, true)
+	} else {
+		o.reply = f.reply.copied()
+	}
+	f.recycle()
+	return o
+}
+
+// fateOfFlight says what the error of a flight tells, which is no reply.
+func fateOfFlight(sent bool, err error) fate {
+	switch {
+	case sent:
+		return lost
+	case ofConnection(err) && err != redis.ErrClosed:
+		return postponed
+	}
+	return fateOf(err, false) // of the greeting
+}
+
+// redirect returns where a node says that the call belongs, and whether that is for
+// this once (ASK), or "" if it says no such thing. from is the node's own address: a node
+// that does not know its host leaves it out.
+func (e replyError) redirect(from string) (addr string, ask bool) {
+	kind, rest, _ := strings.Cut(string(e), " ")
+	if kind != "MOVED" && kind != "ASK" {
+		return "", false
+	}
+	_, addr, _ = strings.Cut(rest, " ")
+	if strings.HasPrefix(addr, ":") {
+		host, _, _ := net.SplitHostPort(from)
+		addr = net.JoinHostPort(host, addr[1:])
+	}
+	return addr, kind == "ASK"
+}
+
+// laneTo returns the lane to the primary that owns the call's slot, as far as is known.
+func (c *Client) laneTo(ctx context.Context, t *trip) (*lane, error) {
+	if c.cluster == nil {
+		return c.fleet.of(c.UniversalClient.(*redis.Client)), nil
+	}
+	node, err := c.primary(ctx, t.deadline, t.call.Key)
+	if err != nil {
+		return nil, err
+	}
+	return c.fleet.of(node), nil
+}
+
+// launch puts the call on its way, if that takes no waiting; else nothing.
+func (c *Client) launch(ctx context.Context, t *trip) {
+	if c.unbatched || t.call.Durable.asked() || t.call.check() != nil || ctx.Err() != nil {
+		return
+	}
+	l, err := c.laneTo(ctx, t)
+	if err != nil {
+		return
+	}
+	f := newFlight(t.call, false, false, t.deadline)
+	if err := l.launch(f); err != nil {
+		f.recycle()
+		return
+	}
+	t.lane, t.flight = l, f
+}
+
+// land waits for a call that was launched, and reports whether it has a reply. If not, the rest
+// of the trip is for run.
+func (c *Client) land(ctx context.Context, t *trip) bool {
+	if t.lane == nil {
+		return false
+	}
+	t.first = t.lane.carry(ctx, t, t.flight, false, false)
+	return t.first.err == nil
+}

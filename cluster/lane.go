@@ -1,0 +1,411 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Bounds of what a lane carries.
+const (
+	// maxInFlight is how many calls a lane holds, waiting to be written or for their
+	// replies, those included that their callers have given up: it bounds the memory that a
+	// node which hangs can take up, to some megabytes.
+	maxInFlight = 16 << 10
+
+	// maxBatch is how many calls share a seal. A server reads 16 KiB at a time and
+	// replies to what was in it, some sixty calls: with more, the first replies
+	// would wait for the second reading.
+	maxBatch = 64
+
+	// maxWrite is how many calls one write carries. Of a write to a node that has
+	// stopped reading, every call may have got through.
+	maxWrite = 8 * maxBatch
+
+	// stall is how long nothing may be heard from a connection on which calls are under
+	// way before those that come take another.
+	stall = 200 * time.Millisecond
+)
+
+// errCrowded means that a lane holds as many calls as it may.
+var errCrowded = fmt.Errorf("%d calls are in flight to the node", maxInFlight)
+
+// A lane is the one connection that all calls for a node share, or a second one
+// when the first has fallen silent.
+//
+// Calls that come while others are under way wait in a queue, and whatever is in
+// it leaves in one write; replies are dealt out in the order of the calls, and a call that
+// comes while nothing is under way is written and read by its caller, at once. So
+// calls form batches exactly as far as the node is behind, and nobody ever waits
+// for a batch to fill. A caller that goes before its reply leaves the flight behind.
+//
+// Replies carry no name, so that one that got lost on the way would shift all that follow: each
+// caller would have his neighbour's. TCP loses none, but what stands between may. So a
+// write ends with a [seal], whose echo must come at its place; before, no
+// reply of that write counts.
+//
+// A lane has no goroutine while nothing is under way, or soon after.
+type lane struct {
+	opener   *opener
+	patience time.Duration // without a sign of life, calls being under way: the connection is dead
+
+	mu       sync.Mutex
+	link     *link // for calls to come, nil while there is none
+	silent   []*link
+	closed   bool
+	dialling bool
+	queue    []*flight // not written yet
+	inFlight int       // in the queue or written
+	used     time.Time // last
+	alarm    time.Time // when the timer goes off, zero for never
+	timer    *time.Timer
+}
+
+// A link is a lane's connection while it lasts.
+type link struct {
+	conn   net.Conn
+	holder *redis.Client // that opened it
+	idle   *idleProbe
+
+	// Guarded by the lane's mutex.
+	writing, reading bool // somebody is at it
+	deserted         bool // among the lane's silent ones: there is another for calls to come
+	broken           error
+	writes           int      // so far
+	seals            seal     // the newest
+	pending          []*batch // written, and not settled; the oldest first
+	heard            time.Time
+
+	out []byte // the writer's
+	in  []byte // the reader's: what arrived
+	low int    // how much of it is understood
+}
+
+// A batch is some flights of one write, and the seal behind them.
+type batch struct {
+	flights []*flight
+	seal    seal
+	write   int       // the number of the write that carries it
+	at      time.Time // of that write
+	read    int       // how many replies have been read
+}
+
+func newLane(o *opener, patience time.Duration) *lane {
+	return &lane{opener: o, patience: patience}
+}
+
+// do sends the flight and waits until it is settled, its deadline is over or ctx is
+// done. Without an error the reply is in the flight, which is the caller's; with one it
+// is not. sent says that the script may have run.
+func (l *lane) do(ctx context.Context, f *flight) (sent bool, err error) {
+	now := time.Now()
+	l.mu.Lock()
+	if err := l.admit(now); err != nil {
+		l.mu.Unlock()
+		return false, err
+	}
+	l.arm(f.deadline, now)
+	l.inspect(now)
+	if k := l.link; k != nil && k.quiet() && len(l.queue) == 0 {
+		return l.alone(ctx, k, f, now)
+	}
+	l.queue = append(l.queue, f)
+	l.start()
+	l.mu.Unlock()
+	return l.await(ctx, f)
+}
+
+// launch is the first half of do, for a caller that sends several before it waits.
+func (l *lane) launch(f *flight) error {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.admit(now); err != nil {
+		return err
+	}
+	l.arm(f.deadline, now)
+	l.inspect(now)
+	l.queue = append(l.queue, f)
+	l.start()
+	return nil
+}
+
+// admit counts one more flight, with the mutex held.
+func (l *lane) admit(now time.Time) error {
+	if l.closed {
+		return redis.ErrClosed
+	}
+	if l.inFlight >= maxInFlight {
+		return errCrowded
+	}
+	l.inFlight++
+	l.used = now
+	return nil
+}
+
+// inspect lets go of a connection that another call had better not be given to, with
+// the mutex held.
+func (l *lane) inspect(now time.Time) {
+	switch k := l.link; {
+	case k == nil:
+	case k.quiet():
+		if k.idle.ended() {
+			l.drop(k)
+		}
+	case len(k.pending) > 0 && now.Sub(k.sign()) > stall:
+		l.desert(k)
+	}
+}
+
+// sign returns since when the connection, on which calls are under way, has owed a sign of life.
+func (k *link) sign() time.Time { return later(k.heard, k.pending[0].at) }
+
+// desert leaves a connection to those whose calls are under way on it, with the mutex held.
+func (l *lane) desert(k *link) {
+	if l.link != k {
+		return
+	}
+	l.link = nil
+	k.deserted = true
+	l.silent = append(l.silent, k)
+	if len(l.queue) > 0 {
+		l.start()
+	}
+}
+
+// suspect deserts a connection that was not heard since it was given a flight that is given up.
+func (l *lane) suspect(f *flight) {
+	if k := l.link; k != nil && f.sent && len(k.pending) > 0 && k.heard.Before(k.pending[0].at) {
+		l.desert(k)
+	}
+}
+
+// quiet reports whether nothing is under way.
+func (k *link) quiet() bool {
+	return k.broken == nil && !k.reading && !k.writing && len(k.pending) == 0
+}
+
+// start sees to it that the queue will be written, with the mutex held.
+func (l *lane) start() {
+	switch k := l.link; {
+	case k == nil:
+		if !l.dialling {
+			l.dialling = true
+			go l.dial()
+		}
+	case !k.writing && k.broken == nil:
+		k.writing = true
+		go l.write(k)
+	}
+}
+
+// dial opens the connection.
+func (l *lane) dial() {
+	conn, holder, err := l.opener.open()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dialling = false
+	if err == nil && l.closed {
+		_ = holder.Close()
+		err = redis.ErrClosed
+	}
+	if err != nil {
+		l.refuse(err)
+		return
+	}
+	l.link = &link{conn: conn, holder: holder, idle: newIdleProbe(conn), heard: time.Now()}
+	if len(l.queue) > 0 {
+		l.start()
+	}
+}
+
+// refuse settles what is in the queue, none of which was sent, with the mutex held.
+func (l *lane) refuse(err error) {
+	queue := l.queue
+	l.queue = nil
+	l.inFlight -= len(queue)
+	for _, f := range queue {
+		f.settle(err)
+	}
+}
+
+// settle tells the caller, if there is still one, with the mutex held. It reports whether there is.
+func (f *flight) settle(err error) {
+	if f.state != awaited {
+		return
+	}
+	f.state, f.err = settled, err
+	f.done <- true
+}
+
+// await waits for a flight that is in the queue, or further. See do.
+func (l *lane) await(ctx context.Context, f *flight) (sent bool, err error) {
+	var inTime bool
+	select {
+	case inTime = <-f.done:
+	case <-ctx.Done():
+		if l.leave(f) {
+			return f.sent, ctx.Err()
+		}
+		inTime = <-f.done
+	}
+	if !inTime {
+		return f.sent, leaving(ctx)
+	}
+	sent, err = f.sent, f.err
+	if err != nil {
+		f.recycle()
+	}
+	return sent, err
+}
+
+// leave gives up a flight, unless done was told of it already.
+func (l *lane) leave(f *flight) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.state != awaited {
+		return false
+	}
+	f.state = left
+	l.suspect(f)
+	return true
+}
+
+// arm has the timer go off at the time or before, with the mutex held.
+func (l *lane) arm(at, now time.Time) {
+	if !l.alarm.IsZero() && !at.Before(l.alarm) {
+		return
+	}
+	l.alarm = at
+	if l.timer == nil {
+		l.timer = time.AfterFunc(at.Sub(now), l.expire)
+	} else {
+		l.timer.Reset(at.Sub(now))
+	}
+}
+
+// expire is what the timer does: it ends the wait for flights whose time is over, and a
+// connection that is dead.
+func (l *lane) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.alarm = time.Time{}
+	var next time.Time
+	sooner := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	visit := func(f *flight) {
+		switch {
+		case f.state != awaited:
+		case f.deadline.After(now):
+			sooner(f.deadline)
+		case f.alone: // its caller is woken below
+		default:
+			f.state = left
+			l.suspect(f)
+			f.done <- false
+		}
+	}
+	for _, f := range l.queue {
+		visit(f)
+	}
+	for _, k := range append([]*link{l.link}, l.silent...) {
+		if k == nil || len(k.pending) == 0 || k.broken != nil {
+			continue
+		}
+		for _, b := range k.pending {
+			for _, f := range b.flights {
+				visit(f)
+			}
+		}
+		if dead := k.sign().Add(l.patience); dead.After(now) {
+			sooner(dead)
+		} else {
+			l.fail(k, fmt.Errorf("no reply from %s for %v: %w", l.opener.addr(), l.patience, context.DeadlineExceeded))
+		}
+		_ = k.conn.SetReadDeadline(past)
+	}
+	if !next.IsZero() {
+		l.arm(next, now)
+	}
+}
+
+// past, as a deadline, wakes whoever reads.
+var past = time.Unix(1, 0)
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// fail ends the connection, with the mutex held. What becomes of its flights is
+// settled when nobody reads or writes any more, which is at once.
+func (l *lane) fail(k *link, err error) {
+	if k.broken != nil {
+		return
+	}
+	k.broken = err
+	_ = k.conn.Close()
+	l.part(k)
+}
+
+// drop settles the flights of a connection that has ended, and lets go of it, with
+// the mutex held. Those in the queue get another.
+func (l *lane) drop(k *link) {
+	if l.link == k {
+		l.link = nil
+	}
+	l.silent = slices.DeleteFunc(l.silent, func(other *link) bool { return other == k })
+	_ = k.holder.Close() // and with it the connection
+	for _, b := range k.pending {
+		l.inFlight -= len(b.flights)
+		for _, f := range b.flights {
+			f.settle(k.broken)
+		}
+	}
+	k.pending = nil
+	if len(l.queue) > 0 {
+		l.start()
+	}
+}
+
+// close ends the lane for good.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.refuse(redis.ErrClosed)
+	for _, k := range append([]*link{l.link}, l.silent...) {
+		if k != nil {
+			l.fail(k, errClosedUnderWay)
+		}
+	}
+}
+
+// errClosedUnderWay is not redis.ErrClosed, which says that nothing was sent.
+var errClosedUnderWay = errors.New("the client was closed while the call was under way")
+
+// retire lets go of a connection that has not been used since the time, and reports
+// whether it has not. Who still knows the lane may use it all the same.
+func (l *lane) retire(since time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inFlight > 0 || l.dialling || !l.used.Before(since) {
+		return false
+	}
+	if k := l.link; k != nil && k.quiet() {
+		l.drop(k)
+	}
+	return true
+}

@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// write writes the queue until it is empty.
+func (l *lane) write(k *link) {
+	for {
+		// Callers that are about to join do so first: their calls leave with this write.
+		runtime.Gosched()
+		l.mu.Lock()
+		if !l.load(k) {
+			k.writing = false
+			l.part(k)
+			l.mu.Unlock()
+			return
+		}
+		if !k.reading {
+			k.reading = true
+			go l.read(k)
+		}
+		l.mu.Unlock()
+		if n, err := k.conn.Write(k.out); err != nil {
+			l.cut(k, n, err)
+		}
+	}
+}
+
+// load moves flights from the queue to the writer's buffer, with the mutex held,
+// and reports whether there were any.
+func (l *lane) load(k *link) bool {
+	if k.broken != nil || k.deserted {
+		return false
+	}
+	k.begin()
+	taken, now := 0, time.Now()
+	var b *batch
+	for _, f := range l.queue {
+		if taken == maxWrite {
+			break
+		}
+		taken++
+		if f.state != awaited { // it left before it was written, so nothing counts
+			l.inFlight--
+			continue
+		}
+		if b == nil {
+			b = k.newBatch(now)
+		}
+		k.add(b, f)
+		if len(b.flights) == maxBatch {
+			k.finish(b)
+			b = nil
+		}
+	}
+	if b != nil {
+		k.finish(b)
+	}
+	rest := copy(l.queue, l.queue[taken:])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	if len(k.out) == 0 {
+		return false
+	}
+	l.arm(now.Add(l.patience), now)
+	return true
+}
+
+// begin begins another write.
+func (k *link) begin() {
+	k.writes++
+	k.out = k.out[:0]
+}
+
+func (k *link) newBatch(now time.Time) *batch {
+	k.seals++
+	b := &batch{seal: k.seals, write: k.writes, at: now}
+	k.pending = append(k.pending, b)
+	return b
+}
+
+// add puts a flight into the batch, and its request into the buffer.
+func (k *link) add(b *batch, f *flight) {
+	k.out = append(k.out, f.request...)
+	f.sent, f.end = true, len(k.out)
+	b.flights = append(b.flights, f)
+}
+
+func (k *link) finish(b *batch) { k.out = b.seal.appendTo(k.out) }
+
+// cut ends a connection of whose last write only n bytes left. A server runs no
+// command without its end, so those whose end did not leave did not run.
+func (l *lane) cut(k *link, n int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range k.pending {
+		if b.write == k.writes {
+			for _, f := range b.flights {
+				f.sent = f.end <= n
+			}
+		}
+	}
+	l.fail(k, err)
+}
+
+// alone sends a flight when nothing is under way: its caller writes, and reads the
+// reply, so that nobody has to be woken for either. The mutex is held, and released.
+func (l *lane) alone(ctx context.Context, k *link, f *flight, now time.Time) (sent bool, err error) {
+	k.begin()
+	b := k.newBatch(now)
+	k.add(b, f)
+	k.finish(b)
+	l.arm(now.Add(l.patience), now)
+	k.writing, k.reading, f.alone = true, true, true
+	l.mu.Unlock()
+
+	if n, err := k.conn.Write(k.out); err != nil {
+		l.cut(k, n, err)
+	}
+	l.mu.Lock()
+	k.writing = false
+	if len(l.queue) > 0 {
+		l.start()
+	}
+	l.mu.Unlock()
+
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { _ = k.conn.SetReadDeadline(past) })
+		defer stop()
+	}
+	return l.readAlone(ctx, k, b, f)
+}
