@@ -96,6 +96,15 @@ type batch struct {
 	read    int       // how many replies have been read
 }
 
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+// recycle gives back a batch that nothing is pending of.
+func (b *batch) recycle() {
+	clear(b.flights[:cap(b.flights)])
+	b.flights, b.read = b.flights[:0], 0
+	batches.Put(b)
+}
+
 func newLane(o *opener, patience time.Duration) *lane {
 	return &lane{opener: o, patience: patience}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -54,5 +55,10 @@ func (o *opener) open() (net.Conn, *redis.Client, error) {
 		_ = holder.Close()
 		return nil, nil, err
 	}
-	return *dialled.Load(), holder, nil
+	conn := *dialled.Load()
+	if err := conn.SetDeadline(time.Time{}); err != nil { // go-redis left its own
+		_ = holder.Close()
+		return nil, nil, err
+	}
+	return conn, holder, nil
 }

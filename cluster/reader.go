@@ -178,6 +178,7 @@ func (l *lane) deliver(k *link) (lone bool) {
 	for _, f := range told {
 		f.done <- true
 	}
+	b.recycle()
 	return lone
 }
 
@@ -202,7 +203,7 @@ func (l *lane) readAlone(ctx context.Context, k *link, b *batch, f *flight) (sen
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
-		l.pop(k)
+		l.pop(k).recycle()
 		f.state = settled
 		if len(k.pending) > 0 {
 			go l.read(k) // calls that came in the meantime

@@ -48,6 +48,8 @@ func (r *reply) parse(b []byte) (int, error) {
 	case '-':
 		r.err = replyError(line[1:])
 		return n, nil
+	case ':':
+		return r.parseItems(b, 0, 1)
 	case '*':
 		count, err := strconv.Atoi(string(line[1:]))
 		if err != nil {
@@ -58,7 +60,7 @@ func (r *reply) parse(b []byte) (int, error) {
 		}
 		return r.parseItems(b, n, count)
 	}
-	r.err = fmt.Errorf("reply is of type %q, not an array", line[0])
+	r.err = fmt.Errorf("reply is of type %q, no integers", line[0])
 	if string(line) == "$-1" {
 		r.err = redis.Nil
 	}

@@ -15,7 +15,7 @@ const (
 )
 
 // Run runs the call's script once on the primary that owns the key's hash slot,
-// and returns its reply, an array of integers.
+// and returns its reply, an integer or an array of integers.
 //
 // An error is a [*CallError] that is either [ErrUnavailable], the script did not
 // run, or [ErrAmbiguous], it may have run; the table in the package's comment says

@@ -64,11 +64,11 @@ func process(ctx context.Context, cmd *once, send func() error) (missing bool, e
 	return cmd.abandon(), ctx.Err()
 }
 
-// integers decodes the reply of a script.
+// integers decodes the reply of a script: an integer, or an array of them.
 func integers(cmd *redis.Cmd) ([]int64, error) {
 	items, ok := cmd.Val().([]any)
 	if !ok {
-		return nil, fmt.Errorf("reply is a %T, not an array", cmd.Val())
+		items = []any{cmd.Val()}
 	}
 	reply := make([]int64, len(items))
 	for i, item := range items {

@@ -77,7 +77,8 @@ func (k *link) begin() {
 
 func (k *link) newBatch(now time.Time) *batch {
 	k.seals++
-	b := &batch{seal: k.seals, write: k.writes, at: now}
+	b := batches.Get().(*batch)
+	b.seal, b.write, b.at = k.seals, k.writes, now
 	k.pending = append(k.pending, b)
 	return b
 }
