@@ -164,7 +164,8 @@ func (s seal) appendTo(b []byte) []byte {
 }
 
 // parse returns the length of the seal's echo at the start of b, or 0 if its end has
-// not arrived yet. Anything but the echo is an error.
+// not arrived yet. Anything but the echo is an error, save that a node which is busy
+// or loading, and refuses all that it is given, refuses the seal too.
 func (s seal) parse(b []byte) (int, error) {
 	var room [32]byte
 	want := appendInteger(room[:0], int64(s))
@@ -175,8 +176,14 @@ func (s seal) parse(b []byte) (int, error) {
 	} else if bytes.HasPrefix(b, want) {
 		return len(want), nil
 	}
-	line, _, _ := bytes.Cut(b, []byte("\r\n"))
-	return 0, fmt.Errorf("%w: %q instead of the echo of PING %d", errProtocol, line[:min(len(line), 64)], s)
+	line, n := firstLine(b)
+	if n > 0 && line[0] == '-' && fateOfReply(string(line[1:])) == postponed {
+		return n, nil
+	}
+	if n == 0 && b[0] == '-' {
+		return 0, bounded(b)
+	}
+	return 0, fmt.Errorf("%w: %q instead of the echo of PING %d", errProtocol, b[:min(len(b), 64)], s)
 }
 
 // firstLine returns the first line of b, never empty, without its end, and its length with it;

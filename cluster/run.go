@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -52,6 +53,9 @@ func (c *Client) run(ctx context.Context, t trip) ([]int64, error) {
 	for {
 		reply, fate, err := c.send(ctx, &t)
 		if err == nil {
+			if kind == ErrAmbiguous && t.call.Unsettled != nil && t.call.Unsettled(reply) {
+				return nil, &CallError{t.call.Key, kind, errUnsettled}
+			}
 			return reply, nil
 		}
 		if fate == postponed || fate == lost || ofConnection(err) {
@@ -70,6 +74,8 @@ func (c *Client) run(ctx context.Context, t trip) ([]int64, error) {
 		return nil, &CallError{t.call.Key, kind, err}
 	}
 }
+
+var errUnsettled = errors.New("the reply to an earlier sending was lost, and the present one settles nothing")
 
 // look has go-redis look at the cluster anew, as far as the error gives reason to. It
 // does so by itself only after redirects and when its picture is old, so the

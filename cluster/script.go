@@ -46,6 +46,11 @@ type Call struct {
 	// first is the call ambiguous.
 	Repeatable bool
 
+	// Unsettled reports that a Repeatable script which replied so has not run, and cannot
+	// tell whether an earlier sending of the call did, or still will: after a lost
+	// reply, such a call is ambiguous. Nil means that every reply settles the call.
+	Unsettled func(reply []int64) bool
+
 	// Durable is what must be confirmed before the reply is an acknowledgement.
 	Durable Durable
 }
