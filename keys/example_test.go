@@ -108,7 +108,7 @@ func ExampleAppendWindow() {
 	}
 	var buf []byte
 	for window := int64(29139840); window < 29139842; window++ {
-		buf = keys.AppendWindow(buf[:0], userPart, "login", time.Minute, window)
+		buf = keys.AppendWindow(append(buf[:0], userPart...), "login", time.Minute, window)
 		fmt.Println(string(buf))
 	}
 	// Output:

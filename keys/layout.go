@@ -31,8 +31,8 @@ const maxKeyBytes = MaxPrefixBytes + len(":{") + 3*MaxUserBytes + len("}:") +
 // cluster are kept apart by it.
 //
 // The zero value is ready to use and has the prefix [DefaultPrefix]; [New] makes
-// others. Most callers want [Layout.Window], or [Layout.User] once and
-// [AppendWindow] for each decision. Layouts are comparable, equal if their prefixes
+// others. Most callers want [Layout.Window], or on a hot path [UserTag],
+// [Layout.AppendUser] and [AppendWindow]. Layouts are comparable, equal if their prefixes
 // are, and safe for concurrent use.
 type Layout struct {
 	prefix string // "" is DefaultPrefix, so that the zero value and New("rl") are equal
@@ -92,15 +92,23 @@ func (l Layout) Window(user, limit string, period time.Duration, window int64) (
 		return "", err
 	}
 	var buf [maxKeyBytes]byte
-	return string(appendWindow(l.appendUser(buf[:0], user), limit, period, window)), nil
+	return string(AppendWindow(l.appendUser(buf[:0], user), limit, period, window)), nil
+}
+
+// AppendUser appends to dst what [Layout.User] returns for the user whose tag this is,
+// see [UserTag], and returns the longer slice, as append does.
+func (l Layout) AppendUser(dst []byte, tag string) []byte {
+	return append(append(l.appendPrefix(dst), tag...), "}:"...)
 }
 
 // appendUser appends what [Layout.User] returns for a user that is not empty.
 func (l Layout) appendUser(dst []byte, user string) []byte {
-	dst = append(dst, l.Prefix()...)
-	dst = append(dst, ":{"...)
-	dst = encodeUser(dst, user)
-	return append(dst, "}:"...)
+	return append(encodeUser(l.appendPrefix(dst), user), "}:"...)
+}
+
+// appendPrefix appends what stands before the tag.
+func (l Layout) appendPrefix(dst []byte) []byte {
+	return append(append(dst, l.Prefix()...), ":{"...)
 }
 
 // CheckLimitName tells whether a limit may have this name, with an error that is

@@ -72,7 +72,7 @@ func TestWindowKey(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("Window(%q, %q, %v, %d) = %q, %v; want %q", c.user, c.limit, c.period, c.window, got, err, c.want)
 		}
-		appended := AppendWindow([]byte("before "), userPart(t, layout, c.user), c.limit, c.period, c.window)
+		appended := AppendWindow([]byte("before "+userPart(t, layout, c.user)), c.limit, c.period, c.window)
 		if string(appended) != "before "+c.want {
 			t.Errorf("AppendWindow(%q, %q, %v, %d) = %q; want %q after \"before \"", c.user, c.limit, c.period, c.window, appended, c.want)
 		}
@@ -153,7 +153,7 @@ func TestWindowAllocatesTheKeyOnly(t *testing.T) {
 			t.Errorf("Window for user %s: %v allocations, want the key alone", quote(user), allocs)
 		}
 		part := userPart(t, layout, user)
-		allocs = testing.AllocsPerRun(100, func() { buf = AppendWindow(buf[:0], part, name, period, -1<<63) })
+		allocs = testing.AllocsPerRun(100, func() { buf = AppendWindow(append(buf[:0], part...), name, period, -1<<63) })
 		if allocs != 0 {
 			t.Errorf("AppendWindow for user %s: %v allocations into a buffer that is large enough", quote(user), allocs)
 		}
@@ -203,7 +203,7 @@ func BenchmarkAppendWindow(b *testing.B) {
 			b.ReportAllocs()
 			buf := make([]byte, 0, 64)
 			for b.Loop() {
-				buf = AppendWindow(buf[:0], part, "login", c.period, 29139841)
+				buf = AppendWindow(append(buf[:0], part...), "login", c.period, 29139841)
 			}
 			if string(buf) != c.want {
 				b.Fatalf("made %q, want %q", buf, c.want)

@@ -11,6 +11,33 @@ import (
 // starts like this, because there a "%" is always followed by 25, 7B or 7D.
 const digestMark = "%sha256:"
 
+// UserTag returns the hash tag of all keys of a user: the user as it stands between the
+// braces. Its [Slot] is the user's, because it holds no brace. For most users it is
+// the user, and nothing is allocated. An empty user is [ErrEmptyUser].
+func UserTag(user string) (string, error) {
+	if user == "" {
+		return "", ErrEmptyUser
+	}
+	if isLiteral(user) {
+		return user, nil
+	}
+	var buf [3 * MaxUserBytes]byte
+	return string(encodeUser(buf[:0], user)), nil
+}
+
+// isLiteral tells whether a user is its own tag.
+func isLiteral(user string) bool {
+	if len(user) > MaxUserBytes {
+		return false
+	}
+	for i := range len(user) {
+		if c := user[i]; c == '%' || c == '{' || c == '}' {
+			return false
+		}
+	}
+	return true
+}
+
 // encodeUser appends the hash tag of a user; see the package comment for its form.
 func encodeUser(dst []byte, user string) []byte {
 	if len(user) > MaxUserBytes {

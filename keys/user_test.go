@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,25 @@ func TestUserTag(t *testing.T) {
 	} {
 		if got := userPart(t, Layout{}, user); got != "rl:{"+want+"}:" {
 			t.Errorf("User(%s) = %s, want the tag %q", quote(user), got, want)
+		}
+		tag, err := UserTag(user)
+		if tag != want || err != nil {
+			t.Errorf("UserTag(%s) = %s, %v, want %q", quote(user), tag, err, want)
+		}
+		if got := string(Layout{}.AppendUser(nil, tag)); got != userPart(t, Layout{}, user) {
+			t.Errorf("AppendUser of the tag of %s = %s, want what User returns", quote(user), got)
+		}
+	}
+}
+
+// A user with nothing to escape is his own tag.
+func TestUserTagAllocates(t *testing.T) {
+	if _, err := UserTag(""); !errors.Is(err, ErrEmptyUser) {
+		t.Errorf("the tag of nobody: %v, want ErrEmptyUser", err)
+	}
+	for user, want := range map[string]float64{"user-12345": 0, "{user}": 1} {
+		if allocs := testing.AllocsPerRun(100, func() { UserTag(user) }); allocs != want {
+			t.Errorf("UserTag(%q): %v allocations, want %v", user, allocs, want)
 		}
 	}
 }
@@ -88,9 +108,9 @@ func checkSameSlot(t *testing.T, layout Layout, user, name string, period time.D
 	want := Slot(part)
 	for _, key := range []string{
 		part,
-		string(AppendWindow(nil, part, name, period, window)),
-		string(AppendWindow(nil, part, "", period, window)),
-		string(AppendWindow(nil, part, "other", time.Minute, window+1)),
+		string(AppendWindow([]byte(part), name, period, window)),
+		string(AppendWindow([]byte(part), "", period, window)),
+		string(AppendWindow([]byte(part), "other", time.Minute, window+1)),
 		part + name + ":gcra",
 	} {
 		if Tag(key) != tag || Slot(key) != want || bitwiseSlot(key) != want {

@@ -38,18 +38,14 @@ func WindowNumber(unixMilli int64, period time.Duration) int64 {
 	return window
 }
 
-// AppendWindow appends to dst the key of a window and returns the longer slice, as
-// append does. userPart is what [Layout.User] returned for the user. It is for the
-// hot path, where the user's part, the name and the period have been checked
-// once: it checks nothing, and allocates only if dst is too small. A name that
-// [CheckLimitName] refuses or a period that [CheckPeriod] refuses gives a key that
-// another limit may have too. [Layout.Window] is the same with checks.
-func AppendWindow(dst []byte, userPart string, limit string, period time.Duration, window int64) []byte {
-	return appendWindow(append(dst, userPart...), limit, period, window)
-}
-
-// appendWindow appends what follows the user's part.
-func appendWindow(dst []byte, limit string, period time.Duration, window int64) []byte {
+// AppendWindow completes the key of a window and returns the longer slice, as append
+// does. dst ends with the user's part, which [Layout.User] returns and
+// [Layout.AppendUser] appends. It is for the hot path, where the user, the name and
+// the period have been checked once: it checks nothing, and allocates only if dst is
+// too small. A name that [CheckLimitName] refuses or a period that [CheckPeriod]
+// refuses gives a key that another limit may have too. [Layout.Window] is the same
+// with checks.
+func AppendWindow(dst []byte, limit string, period time.Duration, window int64) []byte {
 	if limit != "" {
 		dst = append(dst, limit...)
 		dst = append(dst, ':')
@@ -82,7 +78,7 @@ func isPlain(period time.Duration) bool {
 		period <= minutesUpTo && period%time.Minute == 0
 }
 
-// parseWindow reads what appendWindow writes after the name; the period is 0 where
+// parseWindow reads what AppendWindow writes after the name; the period is 0 where
 // the number stands alone.
 func parseWindow(s string) (window int64, period time.Duration, ok bool) {
 	number, after, told := strings.Cut(s, "@")

@@ -150,8 +150,8 @@ func TestPlainPeriodsAreParted(t *testing.T) {
 func checkParted(t *testing.T, p, q time.Duration, nowP, nowQ int64) {
 	t.Helper()
 	wp, wq := WindowNumber(nowP, p), WindowNumber(nowQ, q)
-	keyP := string(AppendWindow(nil, "rl:{a}:", "", p, wp))
-	keyQ := string(AppendWindow(nil, "rl:{a}:", "", q, wq))
+	keyP := string(AppendWindow([]byte("rl:{a}:"), "", p, wp))
+	keyQ := string(AppendWindow([]byte("rl:{a}:"), "", q, wq))
 	if p == q || keyP != keyQ {
 		return
 	}

@@ -2,6 +2,10 @@ package limiter_test
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,8 +61,7 @@ func benchmarkAllow(b *testing.B, client limiter.Runner) {
 	}
 }
 
-// What a decision allocates beyond its transport: the key and the user's part of it,
-// the arguments, of which two are numbers in boxes, and what the stub replies.
+// What a decision allocates: the key, and what the stub replies.
 func TestAllowAllocations(t *testing.T) {
 	lim, err := limiter.New(new(stub), limiter.PerDay(limiter.MaxRate))
 	if err != nil {
@@ -69,8 +72,110 @@ func TestAllowAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if got > 6 {
-		t.Errorf("%v allocations a decision, want at most 6", got)
+	if got > 2 {
+		t.Errorf("%v allocations a decision, want at most 2", got)
+	}
+}
+
+// Those who share a call allocate nothing of their own.
+func TestFollowerAllocations(t *testing.T) {
+	const goroutines, rounds = 200, 50
+	lim, err := limiter.New(new(distant), limiter.PerDay(limiter.MaxRate))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			<-start
+			for range rounds {
+				if _, err := lim.Allow(ctx, "alice"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	close(start)
+	wg.Wait()
+	runtime.ReadMemStats(&after)
+	if each := float64(after.Mallocs-before.Mallocs) / (goroutines * rounds); each > 0.5 {
+		t.Errorf("%.2f allocations a decision, want those of a few calls shared by many", each)
+	}
+}
+
+// A distant Runner answers after the time that a round trip takes, any number of
+// calls at once, with counts that are true.
+type distant struct {
+	calls  atomic.Int64
+	counts sync.Map // by key
+}
+
+func (d *distant) Home(context.Context, string) string { return "distant" }
+
+func (d *distant) Run(_ context.Context, call cluster.Call) ([]int64, error) {
+	d.calls.Add(1)
+	// A process with nothing else to do sleeps for no less than a millisecond.
+	for start := time.Now(); time.Since(start) < 70*time.Microsecond; {
+		runtime.Gosched()
+	}
+	count, ok := d.counts.Load(call.Key)
+	if !ok {
+		count, _ = d.counts.LoadOrStore(call.Key, new(atomic.Int64))
+	}
+	return []int64{1, count.(*atomic.Int64).Add(call.Args[0]), 1000}, nil
+}
+
+func (d *distant) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome {
+	return oneByOne(ctx, d.Run, calls)
+}
+
+// benchmarkConcurrent has goroutines make attempts of so many users in turn.
+func benchmarkConcurrent(b *testing.B, goroutines, users int) {
+	d := new(distant)
+	lim, err := limiter.New(d, limiter.Per(limiter.MaxRate, 24*time.Hour))
+	if err != nil {
+		b.Fatal(err)
+	}
+	names := make([]string, users)
+	for i := range names {
+		names[i] = fmt.Sprint("user-", i)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := g; i < b.N; i += goroutines {
+				if _, err := lim.Allow(b.Context(), names[i*7919%users]); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	var counted int64
+	d.counts.Range(func(_, count any) bool { counted += count.(*atomic.Int64).Load(); return true })
+	if counted != int64(b.N) {
+		b.Fatalf("%d counted of %d attempts", counted, b.N)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+	b.ReportMetric(float64(b.N)/float64(d.calls.Load()), "decisions/call")
+}
+
+func BenchmarkHotUser(b *testing.B) {
+	for _, goroutines := range []int{1, 64, 256, 1024} {
+		b.Run(fmt.Sprint("goroutines=", goroutines), func(b *testing.B) { benchmarkConcurrent(b, goroutines, 1) })
+	}
+}
+
+func BenchmarkUniformUsers(b *testing.B) {
+	for _, goroutines := range []int{16, 64} {
+		b.Run(fmt.Sprint("goroutines=", goroutines), func(b *testing.B) { benchmarkConcurrent(b, goroutines, 10_000) })
 	}
 }
 

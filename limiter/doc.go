@@ -36,12 +36,24 @@
 // The node counts if its clock agrees, and returns count and time left together; if
 // not, it writes nothing and tells its time, and the limiter asks again.
 //
+// # Calls that come at the same time
+//
+// One process has one call for a user and limit on its way at a time. Attempts that are made
+// meanwhile wait, and leave together when it is back, in one call with the sum of their
+// costs. The counter's value after the call, less the costs of those behind it, is
+// what each would have been told alone, so the answers are dealt out in order of
+// arrival, and a user who makes thousands of attempts at a time costs one round trip at a
+// time. An attempt that finds nothing on its way leaves at once.
+//
+// A caller who gives up while it waits is taken out of the sum, and gets ErrUnavailable: it
+// was not counted. Once the call is sent it is ErrAmbiguous.
+//
 // # Where another algorithm goes
 //
 // A file with its script in lua, its contract above the script; a Go file beside
-// fixedwindow.go with the encoding of the arguments and the decoding of the reply,
-// for which [Limiter.AllowN] has to choose; a field in [Limit] that selects it, in the
-// text form too; the script in [Scripts]; the name of its keys in package keys; its
-// promises in limitertest and its checks in loadtest/audit. One key in each call: a script with two
-// fails for as long as its slot migrates.
+// fixedwindow.go that implements algorithm, which is all that coalescing and the
+// other parts know of it, and for which [New] has to choose; a field in [Limit] that
+// selects it, in the text form too; the script in [Scripts]; the name of its keys in package
+// keys; its promises in limitertest and its checks in loadtest/audit. One key in each
+// call: a script with two fails for as long as its slot migrates.
 package limiter

@@ -20,7 +20,8 @@ import (
 // that has too few replicas, after a failover for instance, this is every attempt, and
 // each takes all of that time. An attempt costs the round trip from the primary to its replica on top.
 //
-// Peek, and a decision that finds itself in another window, write nothing and wait for nothing.
+// Peek, and a decision that finds itself in another window, write nothing and wait for
+// nothing, save that a Peek which shares a call with attempts waits as they do.
 // Reset is durable too. The ACL must allow WAIT.
 func WithDurable(replicas int) Option {
 	return func(l *Limiter) error {
@@ -62,11 +63,3 @@ var (
 
 // unwritten reports replies of scripts that wrote nothing: it was another window.
 func unwritten(reply []int64) bool { return len(reply) > 0 && reply[0] == 0 }
-
-// durability is what a call of the script must wait for.
-func (l *Limiter) durability(script *cluster.Script, n int64) cluster.Durable {
-	if script == fixedWindowScript && n == 0 {
-		return cluster.Durable{} // a peek
-	}
-	return l.durable
-}

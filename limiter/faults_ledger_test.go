@@ -292,7 +292,11 @@ func (p plain) Run(ctx context.Context, call cluster.Call) ([]int64, error) {
 	for i, arg := range call.Args {
 		args[i] = arg
 	}
-	reply, err := p.script.Run(ctx, p.client, []string{call.Key}, args...).Int64Slice()
+	cmd := p.script.Run(ctx, p.client, []string{call.Key}, args...)
+	if n, err := cmd.Int64(); err == nil {
+		return []int64{n}, nil
+	}
+	reply, err := cmd.Int64Slice()
 	if err != nil {
 		// Generous: whatever it is, it may have counted.
 		return nil, &cluster.CallError{Key: call.Key, Kind: cluster.ErrAmbiguous, Err: err}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slotlimit/slotlimit/cluster"
+	"github.com/slotlimit/slotlimit/keys"
 )
 
 var (
@@ -19,42 +20,80 @@ var (
 
 // Scripts returns the scripts that limiters run, for [cluster.Client.Preload].
 func Scripts() []*cluster.Script {
-	return []*cluster.Script{fixedWindowScript, resetScript}
+	return []*cluster.Script{fixedWindowScript, exactlyOnceScript, resetScript}
 }
 
-// A windowReply is the reply of a script that works on one window: lua/*.lua say
-// what it holds.
-type windowReply struct {
-	stale bool  // nothing was done: by the node's clock it is another window
-	now   int64 // the node's clock, ms of Unix time
-	count int64
-	left  int64 // ms until the window's end; above 0 unless stale
+// A fixedWindow counts every attempt in the window that it is made in, allowed or
+// denied. Costs can be summed: the counter moves by all of them, so it stood, after each
+// attempt, at its last value less the costs of those that came later.
+type fixedWindow struct {
+	limit  Limit
+	layout keys.Layout
+	grace  time.Duration
 }
 
-// decodeWindow reads a reply to a call for the window that ends at end, in ms of
-// Unix time, and reports false for one that no version of the scripts gives.
-func decodeWindow(reply []int64, end int64) (windowReply, bool) {
-	if len(reply) != 3 {
-		return windowReply{}, false
+func (f *fixedWindow) counter(tag string, milli int64) counter {
+	number := keys.WindowNumber(milli, f.limit.Period)
+	var buf [128]byte
+	key := keys.AppendWindow(f.layout.AppendUser(buf[:0], tag), f.limit.Name, f.limit.Period, number)
+	return counter{key: string(key), window: number, end: (number + 1) * f.limit.Period.Milliseconds(), guess: milli}
+}
+
+// call encodes as the scripts' headers say.
+func (f *fixedWindow) call(e errand, at counter, cost int64, args []int64) cluster.Call {
+	period := f.limit.Period.Milliseconds()
+	if e == reset {
+		return cluster.Call{Script: resetScript, Key: at.key, Args: append(args, at.end, period)}
 	}
+	args = append(args, cost, f.low(at), period, f.grace.Milliseconds())
+	return cluster.Call{Script: fixedWindowScript, Key: at.key, Args: args}
+}
+
+// spread is how many TTLs of a counter, in ms, the script takes for a sign that the
+// caller is right about the window. It then needs not ask for the time.
+const spread = 1000
+
+// low is what the TTL must be above, by 1 to spread: those of them are around the TTL
+// that the guess says, and none is of another window. A window that is shorter than
+// they are has none.
+func (f *fixedWindow) low(at counter) int64 {
+	period, grace := f.limit.Period.Milliseconds(), f.grace.Milliseconds()
+	if period < spread {
+		return MaxRate
+	}
+	return min(max(at.end+grace-at.guess-spread/2, grace), grace+period-spread)
+}
+
+func (f *fixedWindow) read(at counter, reply []int64) (answer, bool) {
 	switch {
+	case len(reply) == 1:
+		count, above := reply[0]>>10, reply[0]&1023
+		left := f.low(at) + above - f.grace.Milliseconds()
+		ok := 1 <= above && above <= spread && left <= f.limit.Period.Milliseconds()
+		return answer{count: count, left: left, now: at.end - left}, ok
+	case len(reply) != 3:
+		return answer{}, false
 	case reply[0] == 0 && reply[1] > 0:
-		return windowReply{stale: true, now: reply[1]}, true
+		return answer{stale: true, now: reply[1]}, true
 	case reply[0] == 1 && reply[1] <= MaxRate+1 && reply[2] > 0 && reply[2] <= MaxPeriod.Milliseconds():
-		return windowReply{count: reply[1], left: reply[2], now: end - reply[2]}, true
+		return answer{count: reply[1], left: reply[2], now: at.end - reply[2]}, true
 	}
-	return windowReply{}, false
+	return answer{}, false
 }
 
-// decide says what a count means under the limit. The counter holds every attempt,
-// so the last one that is allowed is the one that brings it to the rate.
-func (r windowReply) decide(limit Limit, n int64) Result {
+// deal says what the count means under the limit. The counter holds every attempt, so
+// the last one that is allowed is the one that brings it to the rate.
+func (f *fixedWindow) deal(a answer, s share) Result {
+	count := a.count
+	if count <= MaxRate {
+		count -= s.total - s.before - s.cost
+	} // else it is 2^53 or more, nobody knows how much, and after each attempt is taken to be
 	res := Result{
-		Allowed:    r.count+peeked(n) <= limit.Rate,
-		Limit:      limit,
-		Count:      r.count,
-		Remaining:  max(0, limit.Rate-max(0, r.count)),
-		ResetAfter: time.Duration(r.left) * time.Millisecond,
+		Allowed:    count+peeked(s.cost) <= f.limit.Rate,
+		Limit:      f.limit,
+		Count:      count,
+		Remaining:  max(0, f.limit.Rate-max(0, count)),
+		ResetAfter: time.Duration(a.left) * time.Millisecond,
 	}
 	if !res.Allowed {
 		res.RetryAfter = res.ResetAfter
@@ -64,8 +103,8 @@ func (r windowReply) decide(limit Limit, n int64) Result {
 
 // peeked is what the count lacks for the question that a peek asks: could one more
 // have been allowed?
-func peeked(n int64) int64 {
-	if n == 0 {
+func peeked(cost int64) int64 {
+	if cost == 0 {
 		return 1
 	}
 	return 0

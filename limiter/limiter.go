@@ -2,7 +2,6 @@ package limiter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -39,8 +38,8 @@ type Runner interface {
 // a moment.
 //
 // Most callers want [Limiter.Allow]. Make a limiter with [New]; the zero value is
-// not usable. Any number of goroutines may use one. It holds no connection and no
-// goroutine, so there is nothing to close.
+// not usable. Any number of goroutines may use one. It holds no connection, and no
+// goroutine but for calls that are on their way, so there is nothing to close.
 type Limiter struct {
 	client Runner
 	limit  Limit
@@ -49,7 +48,11 @@ type Limiter struct {
 	now    func() time.Time
 	clocks nodeClocks
 
+	algorithm algorithm // by the fields above, once the options have set them
+
 	durable cluster.Durable
+	exactly bool    // each call that was sent again is counted once
+	crowds  *crowds // nil: every call on its own
 }
 
 var _ Allower = (*Limiter)(nil)
@@ -64,7 +67,7 @@ func New(client Runner, limit Limit, opts ...Option) (*Limiter, error) {
 	if err := limit.Validate(); err != nil {
 		return nil, err
 	}
-	l := &Limiter{client: client, limit: limit, grace: DefaultGrace, now: time.Now, durable: cluster.Durable{Unwritten: unwritten}}
+	l := &Limiter{client: client, limit: limit, grace: DefaultGrace, now: time.Now, durable: cluster.Durable{Unwritten: unwritten}, crowds: newCrowds()}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, fmt.Errorf("%w: nil Option", ErrOption)
@@ -72,6 +75,10 @@ func New(client Runner, limit Limit, opts ...Option) (*Limiter, error) {
 		if err := opt(l); err != nil {
 			return nil, err
 		}
+	}
+	l.algorithm = &fixedWindow{limit: l.limit, layout: l.layout, grace: l.grace}
+	if err := l.exactlyOnce(); err != nil {
+		return nil, err
 	}
 	return l, nil
 }
@@ -95,23 +102,27 @@ func (l *Limiter) Allow(ctx context.Context, user string) (Result, error) {
 //   - ErrAmbiguous: counted once or not at all.
 //
 // It takes one round trip to the primary that owns the user, a second when this
-// process was wrong about that node's clock, and returns within ctx's deadline
-// and the client's time-out.
+// process was wrong about that node's clock, and returns within ctx's deadline.
+// Without one, within the client's time-out, or twice that if a call for
+// the same user was on its way.
 func (l *Limiter) AllowN(ctx context.Context, user string, n int64) (Result, error) {
-	if n < 0 {
-		return Result{}, fmt.Errorf("%w: %d", ErrNegativeCost, n)
-	}
-	// A rate of 0 denies all, and says so, whatever an attempt costs.
-	if n > l.limit.Rate && l.limit.Rate > 0 || n > MaxRate {
-		return Result{}, fmt.Errorf("%w: %d is above %v", ErrCostAboveRate, n, l.limit)
-	}
-	w, reply, err := l.onWindow(ctx, fixedWindowScript, user, n)
+	tag, err := l.check(user, n)
 	if err != nil {
 		return Result{}, err
 	}
-	res := reply.decide(l.limit, n)
-	res.Key, res.Window = w.key, w.number
-	return res, nil
+	return l.do(ctx, attempts, tag, n)
+}
+
+// check returns the tag of the user, or what is wrong with an attempt.
+func (l *Limiter) check(user string, n int64) (tag string, err error) {
+	if n < 0 {
+		return "", fmt.Errorf("%w: %d", ErrNegativeCost, n)
+	}
+	// A rate of 0 denies all, and says so, whatever an attempt costs.
+	if n > l.limit.Rate && l.limit.Rate > 0 || n > MaxRate {
+		return "", fmt.Errorf("%w: %d is above %v", ErrCostAboveRate, n, l.limit)
+	}
+	return keys.UserTag(user)
 }
 
 // Peek tells the state of the user's limit without an attempt: it counts nothing
@@ -121,77 +132,22 @@ func (l *Limiter) Peek(ctx context.Context, user string) (Result, error) {
 	return l.AllowN(ctx, user, 0)
 }
 
-// Reset forgets the attempts of the user in the present window. Errors are those of
-// [Limiter.AllowN]; after ErrAmbiguous it may be repeated.
+// Reset forgets the attempts of the user in the present window: those that this limiter
+// was asked for before, and those that others counted before it runs. Errors are those
+// of [Limiter.AllowN]; after ErrAmbiguous it may be repeated.
 func (l *Limiter) Reset(ctx context.Context, user string) error {
-	_, _, err := l.onWindow(ctx, resetScript, user, 0)
+	tag, err := keys.UserTag(user)
+	if err != nil {
+		return err
+	}
+	_, err = l.do(ctx, reset, tag, 0)
 	return err
 }
 
-// maxGuesses bounds the attempts at hitting a window. The second guess, made
-// with the node's own time, misses only if a boundary passes under way; windows
-// that are shorter than the way take a few more.
-const maxGuesses = 8
-
-var errWindowsTooShort = errors.New("windows pass faster than calls reach the node")
-
-// A window is one window of one user's counter.
-type window struct {
-	key    string
-	number int64
-	end    int64 // ms of Unix time
-	guess  int64 // the node's time by which it was chosen, ms of Unix time
-}
-
-// onWindow runs a script on the counter of the user's present window: the one that
-// this process believes in, and when the node says that it is another, again.
-func (l *Limiter) onWindow(ctx context.Context, script *cluster.Script, user string, n int64) (window, windowReply, error) {
-	userPart, err := l.layout.User(user)
-	if err != nil {
-		return window{}, windowReply{}, err
+// do makes one call of a user.
+func (l *Limiter) do(ctx context.Context, e errand, tag string, cost int64) (Result, error) {
+	if l.crowds == nil {
+		return l.alone(ctx, &trip{errand: e, cost: cost}, tag)
 	}
-	clock := l.clocks.of(l.client.Home(ctx, userPart))
-	var w window
-	for range maxGuesses {
-		sent := l.now()
-		w = l.windowAt(userPart, clock.at(sent))
-		reply, err := l.run(ctx, script, w, n)
-		if err != nil {
-			return w, windowReply{}, err
-		}
-		if !reply.stale {
-			clock.confirm(sent, reply.now)
-			return w, reply, nil
-		}
-		clock.correct(sent, reply.now)
-	}
-	return w, windowReply{}, &cluster.CallError{Key: w.key, Kind: ErrUnavailable, Err: errWindowsTooShort}
-}
-
-// windowAt returns the window of the user at a time in ms of Unix time.
-func (l *Limiter) windowAt(userPart string, milli int64) window {
-	number := keys.WindowNumber(milli, l.limit.Period)
-	var buf [128]byte
-	key := keys.AppendWindow(buf[:0], userPart, l.limit.Name, l.limit.Period, number)
-	return window{key: string(key), number: number, end: (number + 1) * l.limit.Period.Milliseconds(), guess: milli}
-}
-
-// run sends one call for one window. The scripts' headers say what the arguments
-// are; reset takes the first two, and lets the others be.
-func (l *Limiter) run(ctx context.Context, script *cluster.Script, w window, n int64) (windowReply, error) {
-	reply, err := l.client.Run(ctx, cluster.Call{
-		Script:  script,
-		Key:     w.key,
-		Args:    []int64{w.end, l.limit.Period.Milliseconds(), l.grace.Milliseconds(), n, w.guess},
-		Durable: l.durability(script, n),
-	})
-	if err != nil {
-		return windowReply{}, err
-	}
-	decoded, ok := decodeWindow(reply, w.end)
-	if !ok {
-		err := fmt.Errorf("unknown reply %v", reply)
-		return windowReply{}, &cluster.CallError{Key: w.key, Kind: ErrAmbiguous, Err: err}
-	}
-	return decoded, nil
+	return l.together(ctx, e, tag, cost)
 }

@@ -56,3 +56,13 @@ func WithClock(now func() time.Time) Option {
 		return nil
 	}
 }
+
+// WithoutCoalescing gives every call a trip of its own, whatever else is on its way for
+// the user. It is slower for users who make many attempts at a time. It is there for
+// comparison, and for a Runner that has to see each attempt.
+func WithoutCoalescing() Option {
+	return func(l *Limiter) error {
+		l.crowds = nil
+		return nil
+	}
+}
