@@ -18,9 +18,6 @@ func (c *Client) sendBatched(ctx context.Context, t *trip) ([]int64, fate, error
 	l, o := t.lane, t.first
 	t.lane = nil // of the first sending alone
 	if l == nil {
-		if err := ctx.Err(); err != nil {
-			return nil, refused, err
-		}
 		var err error
 		if l, err = c.laneTo(ctx, t); err != nil {
 			return nil, fateOf(err, false), err
@@ -43,7 +40,7 @@ func (c *Client) sendBatched(ctx context.Context, t *trip) ([]int64, fate, error
 		default:
 			if c.cluster == nil && strings.HasPrefix(string(said), "READONLY") {
 				// It was a primary once. A client that asks Sentinel will dial another.
-				l.retire(time.Now())
+				l.renew()
 			}
 			return nil, o.fate, said
 		}
@@ -64,7 +61,11 @@ func (l *lane) carry(ctx context.Context, t *trip, f *flight, asText, asking boo
 	if f != nil {
 		sent, err = l.await(ctx, f)
 	} else {
-		f = newFlight(t.call, asText, asking, t.deadline)
+		now := time.Now()
+		if ctx.Err() != nil || !now.Before(t.deadline) {
+			return outcome{fate: refused, err: leaving(ctx)}
+		}
+		f = newFlight(t.call, asText, asking, t.patience(now))
 		sent, err = l.do(ctx, f)
 	}
 	if err != nil {
@@ -100,11 +101,24 @@ func (e replyError) redirect(from string) (addr string, ask bool) {
 		return "", false
 	}
 	_, addr, _ = strings.Cut(rest, " ")
-	if strings.HasPrefix(addr, ":") {
-		host, _, _ := net.SplitHostPort(from)
-		addr = net.JoinHostPort(host, addr[1:])
+	colon := strings.LastIndexByte(addr, ':') // an IPv6 address comes without brackets
+	if colon < 0 {
+		return "", false
 	}
-	return addr, kind == "ASK"
+	host, port := addr[:colon], addr[colon+1:]
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(from)
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port), kind == "ASK"
+}
+
+// patience is until when a sending waits for its reply. A call that may be sent
+// again is, well before it has no time left for that.
+func (t *trip) patience(now time.Time) time.Time {
+	if again := now.Add(stall + stall/4); t.call.Repeatable && again.Before(t.deadline) {
+		return again
+	}
+	return t.deadline
 }
 
 // laneTo returns the lane to the primary that owns the call's slot, as far as is known.
@@ -128,7 +142,7 @@ func (c *Client) launch(ctx context.Context, t *trip) {
 	if err != nil {
 		return
 	}
-	f := newFlight(t.call, false, false, t.deadline)
+	f := newFlight(t.call, false, false, t.patience(time.Now()))
 	if err := l.launch(f); err != nil {
 		f.recycle()
 		return

@@ -82,7 +82,7 @@ func (c *Client) Unbatched() *Client {
 
 // Wrap returns a client that sends through one which a service already has:
 // a [*redis.ClusterClient], or a [*redis.Client] of a single server or behind
-// Sentinel. Closing either closes both.
+// Sentinel. Closing the client that is returned closes both.
 //
 // The settings remain the service's own. What Run promises about counting holds
 // under all of them; what it promises about time needs ContextTimeoutEnabled,

@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// unusedFor is how long a lane may lie idle before the next new node has it closed:
-// nodes come and go, and nobody says when one has gone for good.
+// unusedFor is how long a connection may lie idle before the next new node has it
+// closed: nodes come and go, and nobody says when one has gone for good.
 const unusedFor = 10 * time.Minute
 
-// A fleet holds the lanes to all nodes, by address.
+// A fleet holds the lanes to all nodes that there ever were, by address.
 type fleet struct {
 	patience time.Duration // of its lanes
 
@@ -44,14 +44,10 @@ func (f *fleet) at(addr string, options *redis.Options) *lane {
 		return l
 	}
 	lanes := maps.Clone(*f.lanes.Load())
-	since := time.Now().Add(-unusedFor)
-	for addr, l := range lanes {
-		if l.retire(since) {
-			delete(lanes, addr)
-		}
+	for _, l := range lanes {
+		l.retire(time.Now().Add(-unusedFor))
 	}
 	l := newLane(newOpener(options, addr), f.patience)
-	l.used = time.Now()
 	if f.closed {
 		l.close()
 	}

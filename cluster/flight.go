@@ -16,6 +16,7 @@ type flight struct {
 	asking   bool
 	deadline time.Time
 
+	link  *link // that carries it, once it is written
 	state state
 	sent  bool  // a byte of it may have left
 	alone bool  // its caller reads the reply himself
@@ -70,7 +71,7 @@ func (f *flight) recycle() {
 	if cap(f.request) > most {
 		f.request = nil
 	}
-	f.state, f.sent, f.alone, f.err = awaited, false, false, nil
+	f.link, f.state, f.sent, f.alone, f.err = nil, awaited, false, false, nil
 	f.reply.clear()
 	flights.Put(f)
 }

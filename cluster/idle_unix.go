@@ -1,4 +1,4 @@
-//go:build unix
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
 package cluster
 
@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// A probe looks whether a connection on which nothing is under way has been ended
+// An idleProbe looks whether a connection on which nothing is under way has been ended
 // by the other side in the meantime, by a restart or for being idle. Without the
 // look the next call would be written to nobody, and be ambiguous.
 type idleProbe struct {
 	raw  syscall.RawConn // nil where there is no looking
-	look func(fd uintptr) bool
+	look func(fd uintptr)
 	dead bool
 }
 
@@ -24,12 +24,11 @@ func newIdleProbe(conn net.Conn) *idleProbe {
 	if c, ok := conn.(syscall.Conn); ok {
 		p.raw, _ = c.SyscallConn()
 	}
-	p.look = func(fd uintptr) bool {
+	p.look = func(fd uintptr) {
 		var b [1]byte
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		p.dead = err != syscall.EAGAIN && err != syscall.EWOULDBLOCK && err != syscall.EINTR
 		p.dead = p.dead || n > 0
-		return true
 	}
 	return p
 }
@@ -40,5 +39,5 @@ func (p *idleProbe) ended() bool {
 		return false
 	}
 	p.dead = false
-	return p.raw.Read(p.look) != nil || p.dead
+	return p.raw.Control(p.look) != nil || p.dead
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// maxInFlight is how many calls a lane holds, waiting to be written or for their
 	// replies, those included that their callers have given up: it bounds the memory that a
-	// node which hangs can take up, to some megabytes.
+	// node which hangs can take up, some megabytes while its script cache is not empty.
 	maxInFlight = 16 << 10
 
 	// maxBatch is how many calls share a seal. A server reads 16 KiB at a time and
@@ -31,6 +31,10 @@ const (
 	// stall is how long nothing may be heard from a connection on which calls are under
 	// way before those that come take another.
 	stall = 200 * time.Millisecond
+
+	// maxSilent is how many connections are kept for the sake of calls that were
+	// under way when they fell silent.
+	maxSilent = 2
 )
 
 // errCrowded means that a lane holds as many calls as it may.
@@ -60,6 +64,8 @@ type lane struct {
 	silent   []*link
 	closed   bool
 	dialling bool
+	dials    context.Context
+	giveUp   context.CancelFunc
 	queue    []*flight // not written yet
 	inFlight int       // in the queue or written
 	used     time.Time // last
@@ -106,7 +112,9 @@ func (b *batch) recycle() {
 }
 
 func newLane(o *opener, patience time.Duration) *lane {
-	return &lane{opener: o, patience: patience}
+	l := &lane{opener: o, patience: patience}
+	l.dials, l.giveUp = context.WithCancel(context.Background())
+	return l
 }
 
 // do sends the flight and waits until it is settled, its deadline is over or ctx is
@@ -164,7 +172,7 @@ func (l *lane) inspect(now time.Time) {
 	switch k := l.link; {
 	case k == nil:
 	case k.quiet():
-		if k.idle.ended() {
+		if k.low < len(k.in) || k.idle.ended() {
 			l.drop(k)
 		}
 	case len(k.pending) > 0 && now.Sub(k.sign()) > stall:
@@ -183,14 +191,31 @@ func (l *lane) desert(k *link) {
 	l.link = nil
 	k.deserted = true
 	l.silent = append(l.silent, k)
+	_ = k.conn.SetReadDeadline(past) // who lingers there need not
+	if len(l.silent) > maxSilent {
+		l.fail(l.silent[0], errSilent)
+	}
 	if len(l.queue) > 0 {
 		l.start()
 	}
+	l.part(k)
 }
 
-// suspect deserts a connection that was not heard since it was given a flight that is given up.
+var errSilent = errors.New("the connection fell silent, and others after it")
+
+// suspect deserts a connection that was not heard since it was given a flight that is
+// given up, with the mutex held.
 func (l *lane) suspect(f *flight) {
-	if k := l.link; k != nil && f.sent && len(k.pending) > 0 && k.heard.Before(k.pending[0].at) {
+	if k := f.link; k != nil && k == l.link && len(k.pending) > 0 && k.heard.Before(k.pending[0].at) {
+		l.desert(k)
+	}
+}
+
+// renew has calls to come take a new connection.
+func (l *lane) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.link; k != nil {
 		l.desert(k)
 	}
 }
@@ -216,7 +241,7 @@ func (l *lane) start() {
 
 // dial opens the connection.
 func (l *lane) dial() {
-	conn, holder, err := l.opener.open()
+	conn, holder, err := l.opener.open(l.dials)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dialling = false
@@ -260,7 +285,7 @@ func (l *lane) await(ctx context.Context, f *flight) (sent bool, err error) {
 	case inTime = <-f.done:
 	case <-ctx.Done():
 		if l.leave(f) {
-			return f.sent, ctx.Err()
+			return f.sent, ctx.Err() // nobody but the caller looks at sent any more
 		}
 		inTime = <-f.done
 	}
@@ -344,7 +369,8 @@ func (l *lane) expire() {
 		_ = k.conn.SetReadDeadline(past)
 	}
 	if !next.IsZero() {
-		l.arm(next, now)
+		// Deadlines may be as many as calls, and each visit is to all of them.
+		l.arm(later(next, now.Add(time.Millisecond)), now)
 	}
 }
 
@@ -394,6 +420,10 @@ func (l *lane) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	l.giveUp() // dialling
+	if l.timer != nil {
+		l.timer.Stop()
+	}
 	l.refuse(redis.ErrClosed)
 	for _, k := range append([]*link{l.link}, l.silent...) {
 		if k != nil {
@@ -405,16 +435,11 @@ func (l *lane) close() {
 // errClosedUnderWay is not redis.ErrClosed, which says that nothing was sent.
 var errClosedUnderWay = errors.New("the client was closed while the call was under way")
 
-// retire lets go of a connection that has not been used since the time, and reports
-// whether it has not. Who still knows the lane may use it all the same.
-func (l *lane) retire(since time.Time) bool {
+// retire lets go of a connection that has not been used since the time.
+func (l *lane) retire(since time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.inFlight > 0 || l.dialling || !l.used.Before(since) {
-		return false
-	}
-	if k := l.link; k != nil && k.quiet() {
+	if k := l.link; k != nil && k.quiet() && l.used.Before(since) {
 		l.drop(k)
 	}
-	return true
 }

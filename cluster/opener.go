@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -37,28 +38,35 @@ func newOpener(options *redis.Options, addr string) *opener {
 func (o *opener) addr() string { return o.options.Addr }
 
 // open returns a connection that is ready for commands, and the client that has
-// opened it: who closes the client closes both. It takes DialTimeout at most.
-func (o *opener) open() (net.Conn, *redis.Client, error) {
-	options := o.options
-	var dialled atomic.Pointer[net.Conn]
-	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := o.options.Dialer(ctx, network, addr)
-		if err == nil {
-			dialled.Store(&conn)
-		}
-		return conn, err
-	}
-	holder := redis.NewClient(&options)
-	ctx, cancel := context.WithTimeout(context.Background(), o.options.DialTimeout)
+// greeted there: who closes the client closes both. It takes DialTimeout at most.
+func (o *opener) open(ctx context.Context) (net.Conn, *redis.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.options.DialTimeout)
 	defer cancel()
-	if err := holder.Ping(ctx).Err(); err != nil {
-		_ = holder.Close()
+	// Not by go-redis, which goes on dialling in vain where it has failed once.
+	conn, err := o.options.Dialer(ctx, o.options.Network, o.options.Addr)
+	if err != nil {
 		return nil, nil, err
 	}
-	conn := *dialled.Load()
-	if err := conn.SetDeadline(time.Time{}); err != nil { // go-redis left its own
+	options := o.options
+	var handed atomic.Bool
+	options.Dialer = func(context.Context, string, string) (net.Conn, error) {
+		if handed.Swap(true) {
+			return nil, errGreeting
+		}
+		return conn, nil
+	}
+	holder := redis.NewClient(&options)
+	err = holder.Ping(ctx).Err()
+	if err == nil {
+		err = conn.SetDeadline(time.Time{}) // go-redis left its own
+	}
+	if err != nil {
 		_ = holder.Close()
+		_ = conn.Close()
 		return nil, nil, err
 	}
 	return conn, holder, nil
 }
+
+// errGreeting is seen by nobody: go-redis dials once more where the greeting failed.
+var errGreeting = errors.New("the connection failed while it was greeted")

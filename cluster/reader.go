@@ -104,6 +104,9 @@ func (k *link) take(b *batch) error {
 			return err
 		}
 		if n == 0 {
+			if len(k.in)-k.low > maxReply {
+				return fmt.Errorf("%w: longer than %d bytes", errProtocol, maxReply)
+			}
 			if err := k.fill(); err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ const (
 func (r *reply) parse(b []byte) (int, error) {
 	line, n := firstLine(b)
 	if n == 0 {
-		return 0, bounded(b)
+		return 0, nil
 	}
 	switch line[0] {
 	case '-':
@@ -73,7 +73,7 @@ func (r *reply) parseItems(b []byte, n, count int) (int, error) {
 		line, length := firstLine(b[n:])
 		if length == 0 {
 			r.clear()
-			return 0, bounded(b)
+			return 0, nil
 		}
 		if value, ok := integer(line); ok {
 			r.integers = append(r.integers, value)
@@ -123,7 +123,7 @@ func integer(line []byte) (int64, bool) {
 func skip(b []byte, depth int) (int, error) {
 	line, n := firstLine(b)
 	if n == 0 {
-		return 0, bounded(b)
+		return 0, nil
 	}
 	switch line[0] {
 	case '+', '-', ':':
@@ -141,7 +141,7 @@ func skip(b []byte, depth int) (int, error) {
 			return n, nil
 		}
 		if n+count+2 > len(b) {
-			return 0, bounded(b)
+			return 0, nil
 		}
 		return n + count + 2, nil
 	}
@@ -181,7 +181,7 @@ func (s seal) parse(b []byte) (int, error) {
 		return n, nil
 	}
 	if n == 0 && b[0] == '-' {
-		return 0, bounded(b)
+		return 0, nil
 	}
 	return 0, fmt.Errorf("%w: %q instead of the echo of PING %d", errProtocol, b[:min(len(b), 64)], s)
 }
@@ -197,14 +197,6 @@ func firstLine(b []byte) (line []byte, length int) {
 		return []byte{0}, i + 1
 	}
 	return b[:i-1], i + 1
-}
-
-// bounded returns an error for the beginning of a reply that is longer than any.
-func bounded(b []byte) error {
-	if len(b) > maxReply {
-		return fmt.Errorf("%w: longer than %d bytes", errProtocol, maxReply)
-	}
-	return nil
 }
 
 // copied returns the integers for good: the reply's own are used again.

@@ -36,17 +36,18 @@ func (l *lane) load(k *link) bool {
 		return false
 	}
 	k.begin()
-	taken, now := 0, time.Now()
+	seen, added, now := 0, 0, time.Now()
 	var b *batch
 	for _, f := range l.queue {
-		if taken == maxWrite {
+		if added == maxWrite {
 			break
 		}
-		taken++
+		seen++
 		if f.state != awaited { // it left before it was written, so nothing counts
 			l.inFlight--
 			continue
 		}
+		added++
 		if b == nil {
 			b = k.newBatch(now)
 		}
@@ -59,11 +60,11 @@ func (l *lane) load(k *link) bool {
 	if b != nil {
 		k.finish(b)
 	}
-	rest := copy(l.queue, l.queue[taken:])
+	rest := copy(l.queue, l.queue[seen:])
 	clear(l.queue[rest:])
 	l.queue = l.queue[:rest]
-	if len(k.out) == 0 {
-		return false
+	if added == 0 {
+		return false // and nothing is left in the queue
 	}
 	l.arm(now.Add(l.patience), now)
 	return true
@@ -86,7 +87,7 @@ func (k *link) newBatch(now time.Time) *batch {
 // add puts a flight into the batch, and its request into the buffer.
 func (k *link) add(b *batch, f *flight) {
 	k.out = append(k.out, f.request...)
-	f.sent, f.end = true, len(k.out)
+	f.link, f.sent, f.end = k, true, len(k.out)
 	b.flights = append(b.flights, f)
 }
 
@@ -100,7 +101,9 @@ func (l *lane) cut(k *link, n int, err error) {
 	for _, b := range k.pending {
 		if b.write == k.writes {
 			for _, f := range b.flights {
-				f.sent = f.end <= n
+				if f.state == awaited {
+					f.sent = f.end <= n
+				}
 			}
 		}
 	}
@@ -108,7 +111,8 @@ func (l *lane) cut(k *link, n int, err error) {
 }
 
 // alone sends a flight when nothing is under way: its caller writes, and reads the
-// reply, so that nobody has to be woken for either. The mutex is held, and released.
+// reply, so that nobody has to be woken for either. The write does not block: the
+// other side has taken all that was written before. The mutex is held, and released.
 func (l *lane) alone(ctx context.Context, k *link, f *flight, now time.Time) (sent bool, err error) {
 	k.begin()
 	b := k.newBatch(now)
