@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -170,10 +171,11 @@ func (l *lane) admit(now time.Time) error {
 // the mutex held.
 func (l *lane) inspect(now time.Time) {
 	switch k := l.link; {
-	case k == nil:
-	case k.quiet():
-		if k.low < len(k.in) || k.idle.ended() {
-			l.drop(k)
+	case k == nil || k.broken != nil:
+	case len(k.pending) == 0 && !k.writing:
+		// Who reads has not looked yet, or there is nobody who does.
+		if k.idle.ended() || !k.reading && k.low < len(k.in) {
+			l.fail(k, io.EOF)
 		}
 	case len(k.pending) > 0 && now.Sub(k.sign()) > stall:
 		l.desert(k)
