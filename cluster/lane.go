@@ -29,6 +29,12 @@ const (
 	// stopped reading, every call may have got through.
 	maxWrite = 8 * maxBatch
 
+	// maxUnderWay is how many writes may be under way at a time, unless a whole batch
+	// waits. Otherwise a busy connection would carry many small ones, at the price of a
+	// system call on both sides for each. It costs a call a part of the
+	// way there and back, and then only if others are on it.
+	maxUnderWay = 2
+
 	// stall is how long nothing may be heard from a connection on which calls are under
 	// way before those that come take another.
 	stall = 200 * time.Millisecond
@@ -235,10 +241,16 @@ func (l *lane) start() {
 			l.dialling = true
 			go l.dial()
 		}
-	case !k.writing && k.broken == nil:
+	case !k.writing && k.broken == nil && l.due(k):
 		k.writing = true
 		go l.write(k)
 	}
+}
+
+// due reports whether the queue is to be written now, with the mutex held. If not, it is
+// when replies come.
+func (l *lane) due(k *link) bool {
+	return len(k.pending) == 0 || len(l.queue) >= maxBatch || k.writes-k.pending[0].write < maxUnderWay-1
 }
 
 // dial opens the connection.

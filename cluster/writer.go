@@ -12,7 +12,7 @@ func (l *lane) write(k *link) {
 		// Callers that are about to join do so first: their calls leave with this write.
 		runtime.Gosched()
 		l.mu.Lock()
-		if !l.load(k) {
+		if !l.due(k) || !l.load(k) {
 			k.writing = false
 			l.part(k)
 			l.mu.Unlock()
