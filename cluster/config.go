@@ -42,7 +42,8 @@ type Config struct {
 	AddrMap map[string]string
 
 	// Dialer opens a connection to an address that AddrMap has already replaced.
-	// Nil means TCP with DialTimeout. With TLS, it must speak TLS itself.
+	// Nil means TCP with DialTimeout. With TLS, it must speak TLS itself. It must heed ctx:
+	// calls for a node wait while it dials, until their deadlines.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Timeout bounds one call of [Client.Run], the repeats after redirects and

@@ -22,10 +22,11 @@ type opener struct {
 func newOpener(options *redis.Options, addr string) *opener {
 	o := &opener{options: *options}
 	o.options.Addr = addr
-	// One connection, which go-redis never looks at again. RESP2 has no messages that
-	// nobody asked for.
+	// One connection, which go-redis never looks at again: where dials fail as often as there may
+	// be connections, it goes on dialling, so it is given room for one more. RESP2 has
+	// no messages that nobody asked for.
 	o.options.Protocol = 2
-	o.options.PoolSize, o.options.MinIdleConns, o.options.MaxIdleConns, o.options.MaxActiveConns = 1, 0, 0, 0
+	o.options.PoolSize, o.options.MinIdleConns, o.options.MaxIdleConns, o.options.MaxActiveConns = 2, 0, 0, 0
 	o.options.MaxRetries, o.options.DialerRetries = -1, 1
 	o.options.ContextTimeoutEnabled = true
 	o.options.Limiter = nil
@@ -55,6 +56,8 @@ func (o *opener) open(ctx context.Context) (net.Conn, *redis.Client, error) {
 		}
 		return conn, nil
 	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // go-redis heeds deadlines alone
+	defer stop()
 	holder := redis.NewClient(&options)
 	err = holder.Ping(ctx).Err()
 	if err == nil {

@@ -93,13 +93,7 @@ func (k *link) lingered() error {
 // again, by another, and goes on.
 func (k *link) take(b *batch) error {
 	for {
-		var n int
-		var err error
-		if b.read < len(b.flights) {
-			n, err = b.flights[b.read].parse(k.in[k.low:])
-		} else {
-			n, err = b.seal.parse(k.in[k.low:])
-		}
+		n, err := b.parse(k.in[k.low:])
 		if err != nil {
 			return err
 		}
@@ -118,6 +112,24 @@ func (k *link) take(b *batch) error {
 		}
 		b.read++
 	}
+}
+
+// parse reads what comes next of the batch at the start of in; see [reply.parse].
+func (b *batch) parse(in []byte) (int, error) {
+	if b.read < len(b.flights) {
+		return b.flights[b.read].parse(in)
+	}
+	n, refused, err := b.seal.parse(in)
+	if refused {
+		// An error at the seal's place proves the place of errors alone: a call that was
+		// counted may not be told that it was refused, nor the other way round.
+		for _, f := range b.flights {
+			if f.reply.err == nil {
+				return 0, fmt.Errorf("%w: replies, and then %q instead of the echo of PING %d", errProtocol, in[:n], b.seal)
+			}
+		}
+	}
+	return n, err
 }
 
 // parse reads the flight's reply at the start of b; see [reply.parse].

@@ -164,26 +164,33 @@ func (s seal) appendTo(b []byte) []byte {
 }
 
 // parse returns the length of the seal's echo at the start of b, or 0 if its end has
-// not arrived yet. Anything but the echo is an error, save that a node which is busy
-// or loading, and refuses all that it is given, refuses the seal too.
-func (s seal) parse(b []byte) (int, error) {
+// not arrived yet. Anything but the echo is an error, save that a node which
+// refuses all that it is given refuses the seal too.
+func (s seal) parse(b []byte) (n int, refused bool, err error) {
 	var room [32]byte
 	want := appendInteger(room[:0], int64(s))
-	if len(b) < len(want) {
-		if bytes.HasPrefix(want, b) {
-			return 0, nil
-		}
-	} else if bytes.HasPrefix(b, want) {
-		return len(want), nil
+	if bytes.HasPrefix(b, want) {
+		return len(want), false, nil
 	}
 	line, n := firstLine(b)
-	if n > 0 && line[0] == '-' && fateOfReply(string(line[1:])) == postponed {
-		return n, nil
+	switch {
+	case n == 0 && (bytes.HasPrefix(want, b) || b[0] == '-'):
+		return 0, false, nil
+	case n > 0 && refusesAll(line):
+		return n, true, nil
 	}
-	if n == 0 && b[0] == '-' {
-		return 0, nil
+	return 0, false, fmt.Errorf("%w: %q instead of the echo of PING %d", errProtocol, b[:min(len(b), 64)], s)
+}
+
+// refusesAll reports whether the line is an error that a node gives to PING as well. No
+// error that is about a key is.
+func refusesAll(line []byte) bool {
+	for _, kind := range []string{"-BUSY ", "-LOADING ", "-MASTERDOWN "} {
+		if bytes.HasPrefix(line, []byte(kind)) {
+			return true
+		}
 	}
-	return 0, fmt.Errorf("%w: %q instead of the echo of PING %d", errProtocol, b[:min(len(b), 64)], s)
+	return false
 }
 
 // firstLine returns the first line of b, never empty, without its end, and its length with it;

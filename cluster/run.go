@@ -104,7 +104,7 @@ type Outcome struct {
 // RunAll runs many calls at once, and returns the outcome of each, in their order.
 // Calls for one node leave together. Each is as independent of the others as if it
 // had been given to [Client.Run]; calls for the same key run in their order, unless one
-// of them has to be sent again.
+// of them has to be sent again, or their connection falls silent between them.
 func (c *Client) RunAll(ctx context.Context, calls []Call) []Outcome {
 	deadline := c.deadline(ctx)
 	trips := make([]trip, len(calls))
