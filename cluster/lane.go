@@ -241,9 +241,14 @@ func (l *lane) start() {
 			l.dialling = true
 			go l.dial()
 		}
-	case !k.writing && k.broken == nil && l.due(k):
+	case k.writing || k.broken != nil:
+	case l.due(k):
 		k.writing = true
 		go l.write(k)
+	default:
+		// When replies come; and if none does, over another connection.
+		now := time.Now()
+		l.arm(now.Add(stall+time.Millisecond), now)
 	}
 }
 
@@ -345,6 +350,9 @@ func (l *lane) expire() {
 	defer l.mu.Unlock()
 	now := time.Now()
 	l.alarm = time.Time{}
+	if len(l.queue) > 0 {
+		l.inspect(now)
+	}
 	var next time.Time
 	sooner := func(at time.Time) {
 		if next.IsZero() || at.Before(next) {
@@ -369,6 +377,9 @@ func (l *lane) expire() {
 	for _, k := range append([]*link{l.link}, l.silent...) {
 		if k == nil || len(k.pending) == 0 || k.broken != nil {
 			continue
+		}
+		if k == l.link && len(l.queue) > 0 {
+			sooner(k.sign().Add(stall + time.Millisecond))
 		}
 		for _, b := range k.pending {
 			for _, f := range b.flights {

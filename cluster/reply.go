@@ -174,7 +174,7 @@ func (s seal) parse(b []byte) (n int, refused bool, err error) {
 	}
 	line, n := firstLine(b)
 	switch {
-	case n == 0 && (bytes.HasPrefix(want, b) || b[0] == '-'):
+	case bytes.HasPrefix(want, b), n == 0 && b[0] == '-':
 		return 0, false, nil
 	case n > 0 && refusesAll(line):
 		return n, true, nil

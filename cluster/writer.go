@@ -32,7 +32,7 @@ func (l *lane) write(k *link) {
 // load moves flights from the queue to the writer's buffer, with the mutex held,
 // and reports whether there were any.
 func (l *lane) load(k *link) bool {
-	if k.broken != nil || k.deserted {
+	if k.broken != nil || k.deserted || len(l.queue) == 0 {
 		return false
 	}
 	k.begin()
@@ -64,7 +64,8 @@ func (l *lane) load(k *link) bool {
 	clear(l.queue[rest:])
 	l.queue = l.queue[:rest]
 	if added == 0 {
-		return false // and nothing is left in the queue
+		k.writes-- // nothing is written, and nothing left in the queue
+		return false
 	}
 	l.arm(now.Add(l.patience), now)
 	return true
