@@ -133,21 +133,23 @@ func (c *Client) laneTo(ctx context.Context, t *trip) (*lane, error) {
 	return c.fleet.of(node), nil
 }
 
-// launch puts the call on its way, if that takes no waiting; else nothing.
-func (c *Client) launch(ctx context.Context, t *trip) {
+// launch puts the call into the queue of its lane, and reports whether that was possible
+// without waiting.
+func (c *Client) launch(ctx context.Context, t *trip) bool {
 	if c.unbatched || t.call.Durable.asked() || t.call.check() != nil || ctx.Err() != nil {
-		return
+		return false
 	}
 	l, err := c.laneTo(ctx, t)
 	if err != nil {
-		return
+		return false
 	}
 	f := newFlight(t.call, false, false, t.patience(time.Now()))
 	if err := l.launch(f); err != nil {
 		f.recycle()
-		return
+		return false
 	}
 	t.lane, t.flight = l, f
+	return true
 }
 
 // land waits for a call that was launched, and reports whether it has a reply. If not, the rest

@@ -145,7 +145,8 @@ func (l *lane) do(ctx context.Context, f *flight) (sent bool, err error) {
 	return l.await(ctx, f)
 }
 
-// launch is the first half of do, for a caller that sends several before it waits.
+// launch is the first part of do, for a caller that sends several calls at once. They leave
+// with depart, if not before, and are then awaited.
 func (l *lane) launch(f *flight) error {
 	now := time.Now()
 	l.mu.Lock()
@@ -154,10 +155,17 @@ func (l *lane) launch(f *flight) error {
 		return err
 	}
 	l.arm(f.deadline, now)
-	l.inspect(now)
 	l.queue = append(l.queue, f)
-	l.start()
 	return nil
+}
+
+func (l *lane) depart() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.queue) > 0 {
+		l.inspect(time.Now())
+		l.start()
+	}
 }
 
 // admit counts one more flight, with the mutex held.

@@ -108,9 +108,15 @@ type Outcome struct {
 func (c *Client) RunAll(ctx context.Context, calls []Call) []Outcome {
 	deadline := c.deadline(ctx)
 	trips := make([]trip, len(calls))
+	lanes := map[*lane]struct{}{}
 	for i, call := range calls {
 		trips[i] = trip{call: call, deadline: deadline}
-		c.launch(ctx, &trips[i])
+		if c.launch(ctx, &trips[i]) {
+			lanes[trips[i].lane] = struct{}{}
+		}
+	}
+	for l := range lanes {
+		l.depart()
 	}
 	outcomes := make([]Outcome, len(calls))
 	var others sync.WaitGroup

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// A call of which it is not known whether it ran is sent again if it is Repeatable,
+// and only then.
+func TestRepeatable(t *testing.T) {
+	for _, repeatable := range []bool{false, true} {
+		for _, how := range []string{"cut", "silence"} {
+			bubble(t, func(t *testing.T) {
+				sent := 0
+				n := &scripted{}
+				c := warm(t, n)
+				defer c.Close()
+				n.answer = func(p *peer, args []string) string {
+					if args[0] == "EVALSHA" {
+						if sent++; sent <= 2 && how == "cut" {
+							p.conn.Close()
+							return ""
+						}
+					}
+					if sent <= 2 {
+						return ""
+					}
+					return usual(p, args)
+				}
+				right, times := "ambiguous", 1
+				if repeatable {
+					right, times = "ok", 3
+				}
+				again := call(1)
+				again.Repeatable = repeatable
+				want(t, t.Context(), c, again, right)
+				if sent != times {
+					t.Errorf("%s: sent %d times, want %d", how, sent, times)
+				}
+			})
+		}
+	}
+}
+
+// Once a reply is lost the call is ambiguous, whatever ends it.
+func TestRepeatableNeverForgets(t *testing.T) {
+	for _, end := range []string{"", "-OOM no\r\n", "-LOADING no\r\n"} { // refused connections, for ""
+		bubble(t, func(t *testing.T) {
+			n := &scripted{}
+			c := warm(t, n)
+			defer c.Close()
+			n.answer = func(p *peer, args []string) string {
+				if end == "" {
+					n.admit = func(context.Context) error { return &net.OpError{Op: "dial", Err: os.ErrPermission} }
+				}
+				if p.number == 0 {
+					p.conn.Close()
+					return ""
+				}
+				if args[0] == "EVALSHA" {
+					return end
+				}
+				return usual(p, args)
+			}
+			again := call(1)
+			again.Repeatable = true
+			want(t, t.Context(), c, again, "ambiguous")
+		})
+	}
+}
+
+// What waits behind a connection that has fallen silent is not held up by it.
+func TestQueueLeavesSilentConnection(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := &scripted{}
+		c := warm(t, n)
+		defer c.Close()
+		n.answer = silentOn(0)
+		var callers sync.WaitGroup
+		for i, right := range []string{"ambiguous", "ambiguous", "ok", "ok"} { // two writes, and those that wait
+			callers.Go(func() { want(t, t.Context(), c, call(int64(i)), right) })
+			synctest.Wait()
+		}
+		callers.Wait()
+	})
+}
