@@ -12,16 +12,16 @@ type algorithm interface {
 	counter(tag string, milli int64) counter
 
 	// call returns the call that does the errand on the counter. cost is the sum of the
-	// costs of the attempts that share the call, below 2^53, and 0 for other errands. The
+	// costs of the attempts that share the call, below 2^53, and 0 for a reset. The
 	// arguments are appended to args, which the caller lends until the reply is there.
 	//
 	// It is asked anew for each sending, also for one that only corrects a guess. How long
 	// the call must last, [WithDurable], is added by the limiter.
 	call(e errand, at counter, cost int64, args []int64) cluster.Call
 
-	// read decodes the reply to such a call, and reports false for one that no version
-	// of the scripts gives.
-	read(at counter, reply []int64) (answer, bool)
+	// read decodes the reply to a call for the errand, and reports false for one that no
+	// version of the scripts gives.
+	read(e errand, at counter, reply []int64) (answer, bool)
 
 	// deal returns the decision on one attempt, from the answer to a call that may have
 	// been for more: what the attempt would have been told, had each of them been a call
@@ -29,18 +29,28 @@ type algorithm interface {
 	//
 	// An algorithm for which the sum of the costs is not enough to tell needs them one
 	// by one, in call and here; a batch then has to keep them.
+	//
+	// It is asked for attempts after the answer too, of which the call knew nothing: the
+	// total is then 0, and before is the costs of those between the answer and this one.
 	deal(a answer, s share) Result
+
+	// denies reports whether, after the answer, each further attempt is denied for a time
+	// that is known, in ms from the answer, whatever it costs and whoever makes others
+	// meanwhile. Such attempts must be of a kind that counts, so that they can be added
+	// later; [WithDenialCache] is built on it.
+	denies(a answer) (left int64, ok bool)
 }
 
 // An errand is what a call is for.
 type errand uint8
 
 const (
-	attempts errand = iota // count attempts; of cost 0 in all, look at the counter only
-	reset                  // forget what was counted
+	attempts   errand = iota // count attempts; of cost 0 in all, look at the counter only
+	reset                    // forget what was counted
+	settlement               // add attempts to a counter whose time is over, if it is there
 )
 
-// writes reports whether the errand changes the counter.
+// writes reports whether the errand changes the counter, at a cost.
 func (e errand) writes(cost int64) bool { return e != attempts || cost > 0 }
 
 // A counter is the Redis key that counts a user at some time.
@@ -49,6 +59,7 @@ type counter struct {
 	window int64 // the number of its window
 	end    int64 // of the window, in ms of Unix time
 	guess  int64 // the node's time by which it was chosen, in ms of Unix time
+	floor  int64 // for a settlement: what it held when the attempts were denied
 }
 
 // An answer is what a script replied.

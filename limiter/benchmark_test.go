@@ -126,7 +126,7 @@ func (d *distant) Run(_ context.Context, call cluster.Call) ([]int64, error) {
 	if !ok {
 		count, _ = d.counts.LoadOrStore(call.Key, new(atomic.Int64))
 	}
-	return []int64{1, count.(*atomic.Int64).Add(call.Args[0]), 1000}, nil
+	return []int64{1, count.(*atomic.Int64).Add(call.Args[0]), 1_000_000}, nil
 }
 
 func (d *distant) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome {
@@ -176,6 +176,28 @@ func BenchmarkHotUser(b *testing.B) {
 func BenchmarkUniformUsers(b *testing.B) {
 	for _, goroutines := range []int{16, 64} {
 		b.Run(fmt.Sprint("goroutines=", goroutines), func(b *testing.B) { benchmarkConcurrent(b, goroutines, 10_000) })
+	}
+}
+
+// An attempt that is denied without asking costs no call, and allocates nothing.
+func BenchmarkDeniedLocally(b *testing.B) {
+	lim, err := limiter.New(new(distant), limiter.Per(1, limiter.MaxPeriod), limiter.WithDenialCache(1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	local, n := 0, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		res, err := lim.Allow(b.Context(), "user-12345")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n++; res.Local {
+			local++
+		}
+	}
+	if local < n*9/10 {
+		b.Fatalf("%d of %d attempts were answered locally", local, n)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/slotlimit/slotlimit/cluster"
 )
 
-var errRunnerLeft = errors.New("the Runner ended the goroutine that called it")
+var errRunnerLeft = errors.New("the Runner did not come back from the call")
 
 // together makes one call of a user, an attempt or a reset, after those that are under
 // way, and together with those that wait too.
@@ -41,6 +41,16 @@ func (l *Limiter) alone(ctx context.Context, t *trip, tag string) (Result, error
 	return l.deal(t, alone(t.cost)), nil
 }
 
+// runnerLeft ends a trip on which the Runner panicked, or ended its goroutine, and returns what
+// others are told.
+func (l *Limiter) runnerLeft(t *trip) error {
+	err := &cluster.CallError{Key: t.at.key, Kind: ErrAmbiguous, Err: errRunnerLeft}
+	if t.errand == settlement {
+		l.deliver(t, err)
+	}
+	return err
+}
+
 // handOn hands a crowd on to the next party.
 func (l *Limiter) handOn(s *stripe, c *crowd) {
 	if p := s.next(c); p != nil {
@@ -66,8 +76,8 @@ func (l *Limiter) share(s *stripe, c *crowd, p *party) {
 			return
 		}
 		// Each caller would have met the panic, had its call been its own.
+		p.err = l.runnerLeft(&p.trip)
 		if p.panicked = recover(); p.panicked == nil {
-			p.err = &cluster.CallError{Key: p.trip.at.key, Kind: ErrAmbiguous, Err: errRunnerLeft}
 			defer l.handOn(s, c)
 		}
 		s.settle(p)
@@ -157,8 +167,7 @@ func (l *Limiter) leave(ctx context.Context, at place) error {
 	case released:
 		l.handOn(at.stripe, at.crowd)
 	}
-	var t trip
-	l.prepare(ctx, &t, at.tag)
-	l.guess(&t)
-	return &cluster.CallError{Key: t.at.key, Kind: ErrUnavailable, Err: ctx.Err()}
+	clock := l.clocks.of(l.client.Home(ctx, at.tag))
+	counter := l.algorithm.counter(at.tag, clock.at(l.now()))
+	return &cluster.CallError{Key: counter.key, Kind: ErrUnavailable, Err: ctx.Err()}
 }

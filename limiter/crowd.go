@@ -67,7 +67,7 @@ type party struct {
 	// came before it. So taking one more in, and dealing out to them all, is the
 	// same work however many they are.
 	members int
-	joined  int64     // the costs of all who ever joined
+	joined  int64    // the costs of all who ever joined
 	left    []member // those of them who left in time
 	late    []member // those who left when it was sent
 

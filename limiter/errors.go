@@ -53,3 +53,10 @@ var (
 	// not at all, and its decision is not known.
 	ErrAmbiguous = cluster.ErrAmbiguous
 )
+
+// What Flush may return.
+var (
+	// ErrUnsettled means that attempts which were denied locally are not all in their
+	// counters, and how many are not.
+	ErrUnsettled = errors.New("limiter: local denials not added to their counters")
+)

@@ -65,6 +65,29 @@ func ExampleLimiter_AllowN() {
 	// true
 }
 
+// A page of mails to send: each addressee has a limit, and some are there twice.
+func ExampleLimiter_AllowMany() {
+	client, _, closeAll := clusterForExamples()
+	defer closeAll()
+	lim, err := limiter.New(client, limiter.Limit{Name: "mail", Rate: 1, Period: limiter.MaxPeriod})
+	if err != nil {
+		log.Fatal(err)
+	}
+	items := []limiter.Attempt{{User: "alice", N: 1}, {User: "bob", N: 1}, {User: "", N: 1}, {User: "alice", N: 1}}
+	for i, verdict := range lim.AllowMany(context.Background(), items) {
+		if verdict.Err != nil {
+			fmt.Println(verdict.Err)
+			continue
+		}
+		fmt.Println(items[i].User, verdict.Allowed, verdict.Count)
+	}
+	// Output:
+	// alice true 1
+	// bob true 1
+	// keys: empty user
+	// alice false 2
+}
+
 func ExampleLimiter_Peek() {
 	ctx := context.Background()
 	client, _, closeAll := clusterForExamples()

@@ -14,13 +14,17 @@ var (
 	//go:embed lua/reset.lua
 	resetText string
 
+	//go:embed lua/settle.lua
+	settleText string
+
 	fixedWindowScript = cluster.NewScript(fixedWindowText)
 	resetScript       = cluster.NewScript(resetText)
+	settleScript      = cluster.NewScript(settleText)
 )
 
 // Scripts returns the scripts that limiters run, for [cluster.Client.Preload].
 func Scripts() []*cluster.Script {
-	return []*cluster.Script{fixedWindowScript, exactlyOnceScript, resetScript}
+	return []*cluster.Script{fixedWindowScript, exactlyOnceScript, resetScript, settleScript}
 }
 
 // A fixedWindow counts every attempt in the window that it is made in, allowed or
@@ -42,8 +46,11 @@ func (f *fixedWindow) counter(tag string, milli int64) counter {
 // call encodes as the scripts' headers say.
 func (f *fixedWindow) call(e errand, at counter, cost int64, args []int64) cluster.Call {
 	period := f.limit.Period.Milliseconds()
-	if e == reset {
+	switch e {
+	case reset:
 		return cluster.Call{Script: resetScript, Key: at.key, Args: append(args, at.end, period)}
+	case settlement:
+		return cluster.Call{Script: settleScript, Key: at.key, Args: append(args, cost, at.floor)}
 	}
 	args = append(args, cost, f.low(at), period, f.grace.Milliseconds())
 	return cluster.Call{Script: fixedWindowScript, Key: at.key, Args: args}
@@ -64,8 +71,10 @@ func (f *fixedWindow) low(at counter) int64 {
 	return min(max(at.end+grace-at.guess-spread/2, grace), grace+period-spread)
 }
 
-func (f *fixedWindow) read(at counter, reply []int64) (answer, bool) {
+func (f *fixedWindow) read(e errand, at counter, reply []int64) (answer, bool) {
 	switch {
+	case e == settlement && len(reply) == 1:
+		return answer{stale: reply[0] == 0}, reply[0] == 0 || reply[0] == 1
 	case len(reply) == 1:
 		count, above := reply[0]>>10, reply[0]&1023
 		left := f.low(at) + above - f.grace.Milliseconds()
@@ -99,6 +108,11 @@ func (f *fixedWindow) deal(a answer, s share) Result {
 		res.RetryAfter = res.ResetAfter
 	}
 	return res
+}
+
+// denies is true once the rate is reached: the count only grows until the window's end.
+func (f *fixedWindow) denies(a answer) (left int64, ok bool) {
+	return a.left, a.count >= f.limit.Rate
 }
 
 // peeked is what the count lacks for the question that a peek asks: could one more

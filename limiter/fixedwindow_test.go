@@ -27,7 +27,7 @@ func FuzzDecodeWindow(f *testing.F) {
 			reply = append(reply, int64(binary.BigEndian.Uint64(b)))
 		}
 		window := fixedWindow{limit: Limit{Rate: rate, Period: time.Minute}, grace: time.Second}
-		r, ok := window.read(counter{end: end, guess: end - 20_000}, reply)
+		r, ok := window.read(attempts, counter{end: end, guess: end - 20_000}, reply)
 		switch {
 		case !ok:
 			return
@@ -89,7 +89,7 @@ func TestLow(t *testing.T) {
 			t.Errorf("%d ms before the end: low is %d, want %d", end-guess, got, want)
 		}
 		for reply, ok := range map[int64]bool{7<<10 | 0: false, 7<<10 | 1: true, 7<<10 | spread: true, 7<<10 | spread + 1: false} {
-			a, got := f.read(at, []int64{reply})
+			a, got := f.read(attempts, at, []int64{reply})
 			if want := (answer{count: 7, left: want - 2000 + reply&1023, now: end - (want - 2000 + reply&1023)}); got != ok || ok && a != want {
 				t.Errorf("%d ms before the end: %d is read as %+v, %v, want %+v, %v", end-guess, reply, a, got, want, ok)
 			}

@@ -362,6 +362,31 @@ func TestDeadAndHungPrimaries(t *testing.T) {
 	}
 }
 
+// A primary that is away is the matter of its own users.
+func TestAllowManyDeadPrimary(t *testing.T) {
+	c := start(t, clustertest.WithPartialCoverage(), clustertest.WithClock(stopped))
+	lim := newLimiterWithin(t, c, 2*time.Second, limiter.PerDay(1000))
+	var items []limiter.Attempt
+	for range 3 {
+		for node := range 3 {
+			items = append(items, limiter.Attempt{User: userOf(c, node), N: 1})
+		}
+	}
+	for i, v := range lim.AllowMany(t.Context(), items) {
+		if v.Err != nil || v.Count != int64(i/3+1) {
+			t.Fatalf("item %d: count %d, %v", i, v.Count, v.Err)
+		}
+	}
+	if err := c.Kill(1); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range lim.AllowMany(soon(t), items) {
+		if dead := i%3 == 1; dead && v.Err == nil || !dead && (v.Err != nil || v.Count != int64(i/3+4)) {
+			t.Errorf("item %d: count %d, %v", i, v.Count, v.Err)
+		}
+	}
+}
+
 func TestCancelledContext(t *testing.T) {
 	c := start(t)
 	lim := newLimiter(t, c, limiter.PerDay(1000))

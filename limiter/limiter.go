@@ -53,6 +53,9 @@ type Limiter struct {
 	durable cluster.Durable
 	exactly bool    // each call that was sent again is counted once
 	crowds  *crowds // nil: every call on its own
+
+	remembered int      // users who are denied, at most
+	denials    *denials // nil: all are asked for
 }
 
 var _ Allower = (*Limiter)(nil)
@@ -78,6 +81,9 @@ func New(client Runner, limit Limit, opts ...Option) (*Limiter, error) {
 	}
 	l.algorithm = &fixedWindow{limit: l.limit, layout: l.layout, grace: l.grace}
 	if err := l.exactlyOnce(); err != nil {
+		return nil, err
+	}
+	if err := l.rememberDenials(); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -148,6 +154,15 @@ func (l *Limiter) Reset(ctx context.Context, user string) error {
 func (l *Limiter) do(ctx context.Context, e errand, tag string, cost int64) (Result, error) {
 	if l.crowds == nil {
 		return l.alone(ctx, &trip{errand: e, cost: cost}, tag)
+	}
+	if l.denials != nil {
+		if e == reset {
+			l.denials.suspect(tag)
+		} else if res, ok, owedTo := l.denied(tag, cost); ok {
+			return res, nil
+		} else if owedTo.key != "" {
+			return l.afterSettlement(ctx, tag, cost, owedTo)
+		}
 	}
 	return l.together(ctx, e, tag, cost)
 }

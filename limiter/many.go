@@ -31,35 +31,41 @@ type Verdict struct {
 // as long as the slowest of them, for which ctx's deadline is for all. A user who has calls
 // on their way already takes part as any caller of AllowN.
 func (l *Limiter) AllowMany(ctx context.Context, items []Attempt) []Verdict {
-	m := &many{Limiter: l, crowds: l.crowds, verdicts: make([]Verdict, len(items)), places: make([]place, len(items))}
-	if m.crowds == nil {
-		m.crowds = newCrowds() // in which attempts of this call only meet each other
-	}
+	verdicts := make([]Verdict, len(items))
+	m := l.newMany(len(items))
 	for i, item := range items {
-		if tag, err := l.check(item.User, item.N); err != nil {
-			m.verdicts[i].Err = err
-		} else {
-			m.places[i] = m.gather(ctx, tag, item.N)
+		tag, err := l.check(item.User, item.N)
+		if err != nil {
+			verdicts[i].Err = err
+			continue
 		}
+		if l.denials != nil {
+			res, local, owedTo := l.denied(tag, item.N)
+			if local {
+				verdicts[i].Result = res
+				continue
+			}
+			if owedTo.key != "" {
+				m.gather(ctx, settlement, tag, 0, owedTo)
+			}
+		}
+		m.places[i] = m.gather(ctx, attempts, tag, item.N, counter{})
 	}
 	m.send(ctx)
-	for i := range items {
-		if m.places[i].party != nil {
-			m.verdicts[i].Result, m.verdicts[i].Err = m.verdict(ctx, m.places[i])
+	for i, at := range m.places {
+		if at.party != nil {
+			verdicts[i].Result, verdicts[i].Err = m.verdict(ctx, at)
 		}
 	}
-	for _, at := range m.own {
-		at.party.recycle()
-	}
-	return m.verdicts
+	m.recycle()
+	return verdicts
 }
 
-// A many is one AllowMany at work.
+// A many is calls for many users at a time: an AllowMany, or what is owed to counters.
 type many struct {
 	*Limiter
-	crowds   *crowds
-	verdicts []Verdict
-	places   []place // by item; with no party where the input was bad
+	crowds *crowds
+	places []place // by item; with no party where there is nothing to ask for
 
 	own []place // the parties of users of whom nobody was there: this call makes their trips
 
@@ -67,10 +73,25 @@ type many struct {
 	panicked any        // by the Runner
 }
 
-// gather finds the place of an attempt: in a party of this call, or among those who wait for
+func (l *Limiter) newMany(items int) *many {
+	m := &many{Limiter: l, crowds: l.crowds, places: make([]place, items)}
+	if m.crowds == nil {
+		m.crowds = newCrowds() // in which the items only meet each other
+	}
+	return m
+}
+
+// recycle ends it, when all verdicts are there.
+func (m *many) recycle() {
+	for _, at := range m.own {
+		at.party.recycle()
+	}
+}
+
+// gather finds the place of an errand, for a settlement at a counter: in a party of this call, or among those who wait for
 // the user's calls that are on their way. Of these it must not be asked to lead: it
 // could not do so for several users at a time.
-func (m *many) gather(ctx context.Context, tag string, cost int64) place {
+func (m *many) gather(ctx context.Context, e errand, tag string, cost int64, counter counter) place {
 	deadline, _ := ctx.Deadline()
 	at := place{stripe: m.crowds.of(tag), tag: tag}
 	at.stripe.mu.Lock()
@@ -80,15 +101,19 @@ func (m *many) gather(ctx context.Context, tag string, cost int64) place {
 	case at.crowd == nil:
 		at.crowd = at.stripe.found(tag)
 		at.party = partyPool.Get().(*party)
+		at.party.trip.errand, at.party.trip.at = e, counter
 		at.crowd.gathered, at.crowd.by = at.party, m
 		m.own = append(m.own, at)
 		at.member = at.party.add(cost)
-	case at.crowd.by == m && at.crowd.gathered.takes(cost):
+	case e == attempts && at.crowd.by == m && at.crowd.gathered.trip.errand == e && at.crowd.gathered.takes(cost):
 		at.party = at.crowd.gathered
 		at.member = at.party.add(cost)
 	default:
-		at.party, at.member = at.crowd.join(attempts, cost, deadline)
+		at.party, at.member = at.crowd.join(e, cost, deadline)
 		at.party.guided = true
+		if e != attempts {
+			at.party.trip.at = counter
+		}
 	}
 	return at
 }
@@ -139,7 +164,7 @@ func (m *many) run(ctx context.Context, places []*place) {
 		for i, outcome := range m.client.RunAll(ctx, calls) {
 			at := places[i]
 			if over, err := m.learn(&at.party.trip, outcome.Reply, outcome.Err); over {
-				m.settle(at, err)
+				m.finish(at, err)
 			} else {
 				again = append(again, at)
 			}
@@ -148,8 +173,8 @@ func (m *many) run(ctx context.Context, places []*place) {
 	}
 }
 
-// settle ends a trip of this call.
-func (m *many) settle(at *place, err error) {
+// finish ends a trip of this call.
+func (m *many) finish(at *place, err error) {
 	at.party.stage, at.party.err = settled, err
 	m.handOn(at.stripe, at.crowd)
 }
@@ -158,7 +183,7 @@ func (m *many) settle(at *place, err error) {
 func (m *many) release() {
 	for i := range m.own {
 		if at := &m.own[i]; at.party.stage != settled {
-			m.settle(at, &cluster.CallError{Key: at.party.trip.at.key, Kind: ErrAmbiguous, Err: errRunnerLeft})
+			m.finish(at, m.runnerLeft(&at.party.trip))
 		}
 	}
 }

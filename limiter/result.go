@@ -3,7 +3,7 @@ package limiter
 import "time"
 
 // A Result is one decision, and the state of the user's limit right after it. All
-// of it comes from one reply of the node that counts.
+// of it comes from one reply of the node that counts, unless it is Local.
 type Result struct {
 	// Allowed says whether the attempt may go on. For Peek, whether an attempt of
 	// cost 1 could have at that moment.
@@ -33,4 +33,9 @@ type Result struct {
 	// Unix time divided by the period, rounded down.
 	Key    string
 	Window int64
+
+	// Local says that this process gave the answer, from what it knew, and that the
+	// attempt is not in the counter yet. Only a limiter with [WithDenialCache] does, and
+	// only denies so. Count is then what the counter was, and all that is owed to it.
+	Local bool
 }

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +12,9 @@ import (
 
 // A scripted Runner hands each call to the test, which says when it is answered, and what.
 type scripted struct {
-	calls chan *sentCall
+	calls   chan *sentCall
+	batches atomic.Int64 // calls of RunAll
+	home    func(key string) string
 }
 
 // A sentCall is a call that waits for the test.
@@ -21,35 +24,49 @@ type sentCall struct {
 	reply chan func() ([]int64, error)
 }
 
-func newScripted() *scripted { return &scripted{calls: make(chan *sentCall, 100)} }
+func newScripted() *scripted {
+	return &scripted{calls: make(chan *sentCall, 100), home: func(string) string { return "scripted" }}
+}
 
-func (r *scripted) Home(context.Context, string) string { return "scripted" }
+func (r *scripted) Home(_ context.Context, key string) string { return r.home(key) }
 
 func (r *scripted) Run(ctx context.Context, call cluster.Call) ([]int64, error) {
+	return r.send(ctx, call).await()
+}
+
+// RunAll is all of its calls at once, and panics where one of them does.
+func (r *scripted) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome {
+	r.batches.Add(1)
+	sent := make([]*sentCall, len(calls))
+	for i, call := range calls {
+		sent[i] = r.send(ctx, call)
+	}
+	outcomes := make([]cluster.Outcome, len(calls))
+	for i, call := range sent {
+		outcomes[i].Reply, outcomes[i].Err = call.await()
+	}
+	return outcomes
+}
+
+func (r *scripted) send(ctx context.Context, call cluster.Call) *sentCall {
 	call.Args = append([]int64{}, call.Args...)
 	sent := &sentCall{Call: call, ctx: ctx, reply: make(chan func() ([]int64, error), 1)}
 	r.calls <- sent
-	select {
-	case reply := <-sent.reply:
-		return reply()
-	case <-ctx.Done():
-		return nil, &cluster.CallError{Key: call.Key, Kind: ErrAmbiguous, Err: ctx.Err()}
-	}
+	return sent
 }
 
-func (r *scripted) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome {
-	outcomes := make([]cluster.Outcome, len(calls))
-	done := make(chan struct{}, len(calls))
-	for i, call := range calls {
-		go func() {
-			outcomes[i].Reply, outcomes[i].Err = r.Run(ctx, call)
-			done <- struct{}{}
-		}()
+func (c *sentCall) await() ([]int64, error) {
+	select {
+	case reply := <-c.reply:
+		return reply()
+	default:
 	}
-	for range calls {
-		<-done
+	select {
+	case reply := <-c.reply:
+		return reply()
+	case <-c.ctx.Done():
+		return nil, &cluster.CallError{Key: c.Key, Kind: ErrAmbiguous, Err: c.ctx.Err()}
 	}
-	return outcomes
 }
 
 // next returns the call that was sent and is waited for, or nil if none is.

@@ -29,6 +29,8 @@ type trip struct {
 	at      counter   // where it leads, by that guess
 	answer  answer    // once there is one
 
+	debt *debt // what a settlement adds to the counter
+
 	args [8]int64 // lent to the algorithm
 }
 
@@ -38,11 +40,17 @@ func (l *Limiter) prepare(ctx context.Context, t *trip, tag string) {
 	t.clock = l.clocks.of(l.client.Home(ctx, tag))
 }
 
-// guess sets the counter for the present.
+// guess sets the counter for the present. A settlement has its own, and takes what is owed
+// to it.
 func (l *Limiter) guess(t *trip) {
 	t.guesses++
 	t.sent = l.now()
-	t.at = l.algorithm.counter(t.tag, t.clock.at(t.sent))
+	if t.errand == settlement {
+		t.at.guess = t.clock.at(t.sent)
+		l.carry(t)
+	} else {
+		t.at = l.algorithm.counter(t.tag, t.clock.at(t.sent))
+	}
 }
 
 // call returns the call that the trip makes at its present guess.
@@ -57,13 +65,33 @@ func (l *Limiter) call(t *trip) cluster.Call {
 // learn takes what became of the call. It reports whether the trip is over, with the
 // trip's answer or with an error.
 func (l *Limiter) learn(t *trip, reply []int64, err error) (over bool, _ error) {
-	if err != nil {
-		return true, err
+	if err == nil {
+		over, err = l.understand(t, reply)
 	}
-	answer, ok := l.algorithm.read(t.at, reply)
+	over = over || err != nil
+	if over && l.denials != nil {
+		switch {
+		case t.errand == settlement:
+			l.deliver(t, err)
+		case err != nil:
+		case t.errand == reset:
+			l.forgive(t)
+		default:
+			l.remember(t)
+		}
+	}
+	return over, err
+}
+
+// understand takes a reply. It reports whether that is an answer.
+func (l *Limiter) understand(t *trip, reply []int64) (answered bool, _ error) {
+	answer, ok := l.algorithm.read(t.errand, t.at, reply)
 	switch {
 	case !ok:
-		return true, &cluster.CallError{Key: t.at.key, Kind: ErrAmbiguous, Err: fmt.Errorf("unknown reply %v", reply)}
+		return false, &cluster.CallError{Key: t.at.key, Kind: ErrAmbiguous, Err: fmt.Errorf("unknown reply %v", reply)}
+	case t.errand == settlement:
+		t.answer = answer
+		return true, nil
 	case !answer.stale:
 		t.clock.confirm(t.sent, answer.now)
 		t.answer = answer
@@ -71,7 +99,7 @@ func (l *Limiter) learn(t *trip, reply []int64, err error) (over bool, _ error) 
 	}
 	t.clock.correct(t.sent, answer.now)
 	if t.guesses >= maxGuesses {
-		return true, &cluster.CallError{Key: t.at.key, Kind: ErrUnavailable, Err: errWindowsTooShort}
+		return false, &cluster.CallError{Key: t.at.key, Kind: ErrUnavailable, Err: errWindowsTooShort}
 	}
 	return false, nil
 }

@@ -1,0 +1,437 @@
+package limiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slotlimit/slotlimit/cluster"
+)
+
+// remembering runs a test in a bubble, 20 s into a minute, with a limiter of a counting node that
+// remembers denials, and checks that nothing is left to do at the end.
+func remembering(t *testing.T, limit Limit, users int, test func(*testing.T, *Limiter, *countingNode)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := newCountingNode(limit.Period)
+		l, err := New(n, limit, WithDenialCache(users))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		test(t, l, n)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		wantQuiet(t, l)
+		wantNothingOwed(t, l)
+	})
+}
+
+// wantNothingOwed fails the test if something is owed, or the timer is on.
+func wantNothingOwed(t *testing.T, l *Limiter) {
+	t.Helper()
+	for i := range l.denials.shards {
+		if s := &l.denials.shards[i]; len(s.byKey) != 0 || len(s.order) != 0 || len(s.carried) != 0 {
+			t.Errorf("owed: %v, on its way: %v", s.byKey, s.carried)
+		}
+	}
+	if at := l.denials.timer.at; !at.IsZero() {
+		t.Errorf("the timer goes off in %v", time.Until(at))
+	}
+}
+
+// attempt is an attempt that must get a decision.
+func attempt(t *testing.T, l *Limiter, user string, n int64) Result {
+	t.Helper()
+	res, err := l.AllowN(t.Context(), user, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// attemptTimes makes attempts of cost 1.
+func attemptTimes(t *testing.T, l *Limiter, user string, times int) {
+	t.Helper()
+	for range times {
+		attempt(t, l, user, 1)
+	}
+}
+
+// deny uses up the limit of a user, and returns the last Result of the node. From then on
+// all is denied.
+func deny(t *testing.T, l *Limiter, user string) Result {
+	t.Helper()
+	for range 1000 {
+		if res := attempt(t, l, user, 1); res.Remaining == 0 {
+			if res.Local {
+				t.Fatalf("local: %+v", res)
+			}
+			return res
+		}
+	}
+	t.Fatal("no end to what is allowed")
+	return Result{}
+}
+
+// A denied user is answered locally, as if each attempt were counted, and then each is.
+func TestDeniedLocally(t *testing.T) {
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		first := deny(t, l, "alice")
+		n.called()
+		count := first.Count
+		for i, cost := range []int64{1, 2, 0, 1} {
+			time.Sleep(100 * time.Millisecond)
+			count += cost
+			res := attempt(t, l, "alice", cost)
+			want := first
+			want.Local, want.Allowed, want.Count = true, false, count
+			want.ResetAfter -= time.Duration(i+1) * 100 * time.Millisecond
+			want.RetryAfter = want.ResetAfter
+			if res != want {
+				t.Errorf("attempt %d: %+v, want %+v", i, res, want)
+			}
+		}
+		if called := n.called(); called != 0 || n.stored(first.Key) != 2 {
+			t.Errorf("%d calls, %d stored, want none and 2", called, n.stored(first.Key))
+		}
+		// Then the node is asked again, and gets what is owed first.
+		time.Sleep(DenialRefresh - 400*time.Millisecond)
+		if res := attempt(t, l, "alice", 1); res.Local || res.Count != count+1 {
+			t.Errorf("%+v, want the count %d of the node", res, count+1)
+		}
+		if called := n.called(); called != 2 || n.stored(first.Key) != count+1 {
+			t.Errorf("%d calls, %d stored, want 2 and %d", called, n.stored(first.Key), count+1)
+		}
+		if res := attempt(t, l, "alice", 1); !res.Local || res.Count != count+2 {
+			t.Errorf("%+v, want a local answer", res)
+		}
+		if res := attempt(t, l, "bob", 1); res.Local || !res.Allowed {
+			t.Errorf("bob: %+v", res)
+		}
+	})
+}
+
+// A user who goes quiet leaves nothing out, and nobody has to come for that.
+func TestQuietUserIsSettled(t *testing.T) {
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		key := map[string]string{}
+		for _, user := range []string{"alice", "bob"} {
+			key[user] = deny(t, l, user).Key
+			attempt(t, l, user, 2)
+			attempt(t, l, user, 1)
+			time.Sleep(DenialRefresh / 2)
+		}
+		n.called()
+		time.Sleep(2 * DenialRefresh)
+		synctest.Wait()
+		for user, key := range key {
+			if got := n.stored(key); got != 5 {
+				t.Errorf("%s: %d stored, want 5", user, got)
+			}
+		}
+		if called := n.called(); called != 2 {
+			t.Errorf("%d calls, want 2", called)
+		}
+	})
+}
+
+// Whatever the node's clock says, a denial ends no later than its window, and all that was
+// denied in it is in its counter.
+func TestDenialsEndWithTheWindow(t *testing.T) {
+	for _, skew := range []time.Duration{0, time.Hour, -time.Hour, 7 * time.Second} {
+		remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+			n.skew = skew
+			first := deny(t, l, "alice")
+			end := time.Now().Add(first.ResetAfter)
+			attempts := int64(2)
+			for ; time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				res := attempt(t, l, "alice", 1)
+				attempts++
+				if left := end.Sub(time.Now()); res.Allowed || res.Window != first.Window || res.Local && left <= denialMargin {
+					t.Fatalf("%v before the end: %+v", left, res)
+				}
+			}
+			if called := n.called(); called > 2*40+10 {
+				t.Errorf("%d calls for %d attempts", called, attempts)
+			}
+			if res := attempt(t, l, "alice", 1); !res.Allowed || res.Count != 1 || res.Window != first.Window+1 {
+				t.Errorf("after the end: %+v", res)
+			}
+			time.Sleep(DefaultGrace)
+			if got := n.stored(first.Key); got != attempts {
+				t.Errorf("%d stored, want %d", got, attempts)
+			}
+		})
+	}
+}
+
+// The node's clock jumps over the window's end while something is owed: it is added as long as
+// the counter is there, and what comes too late is not hidden.
+func TestSettledLate(t *testing.T) {
+	for _, c := range []struct {
+		jump time.Duration
+		lost int64
+	}{{40 * time.Second, 0}, {2 * time.Hour, 3}} {
+		remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+			first := deny(t, l, "alice")
+			attemptTimes(t, l, "alice", 3)
+			n.set(func() { n.skew = c.jump })
+			attempt(t, l, "bob", 1) // by which the jump is known
+			err := l.Flush(t.Context())
+			if got := n.stored(first.Key); got != 5-c.lost {
+				t.Errorf("%d stored, want %d", got, 5-c.lost)
+			}
+			if c.lost == 0 && err != nil || c.lost > 0 && (!errors.Is(err, ErrUnsettled) || !strings.Contains(err.Error(), "3 lost")) {
+				t.Errorf("jump of %v: %v, want %d lost", c.jump, err, c.lost)
+			}
+			if err := l.Flush(t.Context()); err != nil {
+				t.Errorf("the second Flush: %v", err)
+			}
+		})
+	}
+}
+
+// A reset by this limiter is seen by the next attempt, and what was owed is forgotten.
+func TestResetForgetsDenials(t *testing.T) {
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		deny(t, l, "alice")
+		attemptTimes(t, l, "alice", 5)
+		if err := l.Reset(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+		if res := attempt(t, l, "alice", 1); !res.Allowed || res.Count != 1 {
+			t.Errorf("%+v", res)
+		}
+		if err := l.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if res := attempt(t, l, "alice", 0); res.Count != 1 {
+			t.Errorf("%+v, what was forgotten was counted", res)
+		}
+		// One that fails changes nothing.
+		first := deny(t, l, "alice")
+		attemptTimes(t, l, "alice", 5)
+		n.fail = func(call cluster.Call) error {
+			return &cluster.CallError{Key: call.Key, Kind: ErrUnavailable, Err: errScripted}
+		}
+		if err := l.Reset(t.Context(), "alice"); !errors.Is(err, ErrUnavailable) {
+			t.Error(err)
+		}
+		n.fail = nil
+		if res := attempt(t, l, "alice", 1); res.Local || res.Count != first.Count+6 {
+			t.Errorf("%+v, want count %d", res, first.Count+6)
+		}
+	})
+}
+
+// A reset by somebody else is seen when the node is asked again, and is not undone by
+// what is owed from before.
+func TestResetElsewhere(t *testing.T) {
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		first := deny(t, l, "alice")
+		attempt(t, l, "alice", 1)
+		n.set(func() { delete(n.counters, first.Key) })
+		if res := attempt(t, l, "alice", 1); !res.Local {
+			t.Errorf("%+v", res)
+		}
+		time.Sleep(DenialRefresh)
+		if res := attempt(t, l, "alice", 1); !res.Allowed || res.Count != 1 || res.Local {
+			t.Errorf("after %v: %+v", DenialRefresh, res)
+		}
+		if err := l.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The cache holds so many users and no more, and has room for those who come.
+func TestDenialCacheBound(t *testing.T) {
+	for _, most := range []int{1, 3, 1000} {
+		remembering(t, PerMinute(1), most, func(t *testing.T, l *Limiter, n *countingNode) {
+			keys := map[string]string{}
+			for i := range 2 * most {
+				user := fmt.Sprint("user-", i)
+				keys[user] = deny(t, l, user).Key
+				attempt(t, l, user, 1) // local, or not when too much is owed
+			}
+			held := 0
+			for i := range l.denials.shards {
+				s := &l.denials.shards[i]
+				held += len(s.users)
+				order := 0
+				for e := s.newest; e != nil; e = e.older {
+					order++
+				}
+				if order != len(s.users) || len(s.byKey) > s.most {
+					t.Errorf("%d users in order, %d held, %d owe", order, len(s.users), len(s.byKey))
+				}
+			}
+			if held > most || held < most/2 {
+				t.Errorf("%d users held, want %d", held, most)
+			}
+			if res := attempt(t, l, fmt.Sprint("user-", 2*most-1), 0); !res.Local {
+				t.Error("the last user is not remembered")
+			}
+			if err := l.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for user, key := range keys {
+				if got := n.stored(key); got != 2 {
+					t.Errorf("%s: %d stored, want 2", user, got)
+				}
+			}
+		})
+	}
+}
+
+// What could not be settled is tried again if it surely was not counted, and else
+// is said to be unknown.
+func TestSettlementFaults(t *testing.T) {
+	fault := func(kind error) func(cluster.Call) error {
+		return func(call cluster.Call) error {
+			if call.Script != settleScript {
+				return nil
+			}
+			return &cluster.CallError{Key: call.Key, Kind: kind, Err: errScripted}
+		}
+	}
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		first := deny(t, l, "alice")
+		attemptTimes(t, l, "alice", 3)
+		n.set(func() { n.fail = fault(ErrUnavailable) })
+		if err := l.Flush(t.Context()); !errors.Is(err, ErrUnsettled) || !errors.Is(err, errScripted) || !strings.Contains(err.Error(), "3 still owed") {
+			t.Errorf("Flush: %v, want 3 still owed", err)
+		}
+		attempt(t, l, "alice", 1) // asks the node: what is owed was on its way
+		time.Sleep(5 * DenialRefresh)
+		n.set(func() { n.fail = nil })
+		time.Sleep(2 * DenialRefresh)
+		if got := n.stored(first.Key); got != 6 {
+			t.Errorf("%d stored, want 6", got)
+		}
+		if err := l.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	for counted, set := range map[int64]func(*countingNode){
+		0: func(n *countingNode) { n.fail = fault(ErrAmbiguous) },
+		3: func(n *countingNode) { n.lose = fault(ErrAmbiguous) },
+	} {
+		remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+			first := deny(t, l, "alice")
+			attemptTimes(t, l, "alice", 3)
+			n.set(func() { set(n) })
+			time.Sleep(5 * DenialRefresh)
+			if err := l.Flush(t.Context()); !errors.Is(err, ErrUnsettled) || !errors.Is(err, errScripted) || !strings.Contains(err.Error(), "3 that may") {
+				t.Errorf("Flush: %v, want 3 that may have been added", err)
+			}
+			if got := n.stored(first.Key); got != 2+counted {
+				t.Errorf("%d stored, want %d", got, 2+counted)
+			}
+		})
+	}
+}
+
+// A node that stays away until the counter is gone takes what is owed to it along, and
+// that is said.
+func TestSettlementGivenUp(t *testing.T) {
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		deny(t, l, "alice")
+		attemptTimes(t, l, "alice", 3)
+		n.set(func() {
+			n.fail = func(call cluster.Call) error {
+				return &cluster.CallError{Key: call.Key, Kind: ErrUnavailable, Err: errScripted}
+			}
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantNothingOwed(t, l)
+		if err := l.Flush(t.Context()); !errors.Is(err, ErrUnsettled) || !strings.Contains(err.Error(), "0 still owed, 3 lost") {
+			t.Errorf("Flush: %v, want 3 lost", err)
+		}
+	})
+}
+
+// While a settlement is on its way everybody waits for the node, and nobody is in the way
+// of it: not one who gives up, nor many at once.
+func TestSettlementInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newScripted()
+		l, err := New(r, PerMinute(2), WithDenialCache(10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := allow(t.Context(), l, 2)
+		r.must(t, 2).count(5)
+		first.wantCount(t, 5)
+		allow(t.Context(), l, 1).wantCount(t, 6)
+		allow(t.Context(), l, 2).wantCount(t, 8)
+		time.Sleep(DenialRefresh)
+		a := allow(t.Context(), l, 1)
+		settlement := r.next()
+		if settlement == nil || settlement.Script != settleScript || settlement.Args[0] != 3 || settlement.Args[1] != 5 {
+			t.Fatalf("%+v, want a settlement of 3 above 5", settlement)
+		}
+		b, c := allow(t.Context(), l, 1), allow(t.Context(), l, 1)
+		a.cancel()
+		a.wantError(t, ErrUnavailable, context.Canceled)
+		settlement.reply <- func() ([]int64, error) { return []int64{1}, nil }
+		r.must(t, 2).count(10)
+		b.wantCount(t, 9)
+		c.wantCount(t, 10)
+		allow(t.Context(), l, 1).wantCount(t, 11)
+
+		// Together with other users.
+		time.Sleep(DenialRefresh)
+		m := allowMany(t.Context(), l, Attempt{"alice", 1}, Attempt{"bob", 1}, Attempt{"alice", 1})
+		settlement = r.next()
+		if settlement == nil || settlement.Script != settleScript || settlement.Args[0] != 1 {
+			t.Fatalf("%+v, want a settlement of 1", settlement)
+		}
+		bob := r.must(t, 1)
+		settlement.reply <- func() ([]int64, error) { return []int64{1}, nil }
+		bob.count(1)
+		r.must(t, 2).count(13)
+		m.wantCounts(t, 12, 1, 13)
+		m = allowMany(t.Context(), l, Attempt{"alice", 1}, Attempt{"alice", 1})
+		m.wantCounts(t, 14, 15)
+		if !m.verdicts[0].Local {
+			t.Errorf("%+v", m.verdicts[0])
+		}
+		flush := call(t.Context(), 0, func(ctx context.Context) (Result, error) { return Result{}, l.Flush(ctx) })
+		r.next().do(func() { panic("at it") })
+		if flush.panicked != "at it" {
+			t.Errorf("panic %v", flush.panicked)
+		}
+		if err := l.Flush(t.Context()); !errors.Is(err, ErrUnsettled) || !errors.Is(err, errRunnerLeft) {
+			t.Errorf("Flush: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		wantQuiet(t, l)
+		wantNothingOwed(t, l)
+	})
+}
+
+func TestDenialCacheOption(t *testing.T) {
+	for _, opts := range [][]Option{
+		{WithDenialCache(0)}, {WithDenialCache(-1)}, {WithDenialCache(MaxDenialCache + 1)},
+		{WithDenialCache(1), WithoutCoalescing()},
+	} {
+		if _, err := New(newScripted(), PerMinute(1), opts...); !errors.Is(err, ErrOption) {
+			t.Errorf("%v, want ErrOption", err)
+		}
+	}
+	l, err := New(newScripted(), PerMinute(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Flush(t.Context()); err != nil {
+		t.Errorf("Flush without a cache: %v", err)
+	}
+}
