@@ -40,7 +40,7 @@ func (c *Client) sendBatched(ctx context.Context, t *trip) ([]int64, fate, error
 		default:
 			if c.cluster == nil && strings.HasPrefix(string(said), "READONLY") {
 				// It was a primary once. A client that asks Sentinel will dial another.
-				l.renew()
+				l.renew(o.link)
 			}
 			return nil, o.fate, said
 		}
@@ -52,6 +52,7 @@ type outcome struct {
 	reply []int64
 	fate  fate
 	err   error
+	link  *link // that the reply came by
 }
 
 // carry sends the call once over the lane, or waits for the flight if it is under way.
@@ -61,17 +62,21 @@ func (l *lane) carry(ctx context.Context, t *trip, f *flight, asText, asking boo
 	if f != nil {
 		sent, err = l.await(ctx, f)
 	} else {
-		now := time.Now()
+		now := t.begun
+		t.begun = time.Time{}
+		if now.IsZero() { // not the first sending
+			now = time.Now()
+		}
 		if ctx.Err() != nil || !now.Before(t.deadline) {
 			return outcome{fate: refused, err: leaving(ctx)}
 		}
-		f = newFlight(t.call, asText, asking, t.patience(now))
-		sent, err = l.do(ctx, f)
+		f = newFlight(ctx, t.call, asText, asking, t.patience(now))
+		sent, err = l.do(ctx, f, now)
 	}
 	if err != nil {
 		return outcome{fate: fateOfFlight(sent, err), err: err}
 	}
-	o := outcome{err: f.reply.err}
+	o := outcome{err: f.reply.err, link: f.link}
 	if o.err != nil {
 		o.fate = fateOf(o.err, true)
 	} else {
@@ -143,7 +148,7 @@ func (c *Client) launch(ctx context.Context, t *trip) bool {
 	if err != nil {
 		return false
 	}
-	f := newFlight(t.call, false, false, t.patience(time.Now()))
+	f := newFlight(ctx, t.call, false, false, t.patience(t.begun))
 	if err := l.launch(f); err != nil {
 		f.recycle()
 		return false

@@ -158,7 +158,7 @@ func (c *shortConn) Write(b []byte) (int, error) {
 // sent again; the others are ambiguous. Each runs once at most.
 func TestWriteCut(t *testing.T) {
 	const size = 5
-	length := len(newFlight(call(1), false, false, time.Time{}).request)
+	length := len(newFlight(context.Background(), call(1), false, false, time.Time{}).request)
 	for n := 0; n <= size*length+20; n += 7 {
 		bubble(t, func(t *testing.T) {
 			var mu sync.Mutex
@@ -220,6 +220,7 @@ func TestBoundOfCallsInFlight(t *testing.T) {
 		if l := nodeLane(c); l.inFlight != 0 {
 			t.Errorf("%d calls are said to be in flight", l.inFlight)
 		}
+		synctest.Wait()
 		n.answer = usual
 		want(t, t.Context(), c, call(2), "ok")
 	})

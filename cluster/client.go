@@ -120,7 +120,7 @@ func (c *Client) Home(ctx context.Context, key string) string {
 	if c.cluster == nil {
 		return ""
 	}
-	node, err := c.primary(ctx, c.deadline(ctx), key)
+	node, err := c.primary(ctx, c.deadline(ctx, time.Now()), key)
 	if err != nil {
 		return ""
 	}

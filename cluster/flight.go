@@ -15,6 +15,7 @@ type flight struct {
 	request  []byte // as it is written, with ASKING before it if need be
 	asking   bool
 	deadline time.Time
+	ctx      context.Context // of the caller, nil if that cannot be cancelled
 
 	link  *link // that carries it, once it is written
 	state state
@@ -24,8 +25,8 @@ type flight struct {
 	reply reply // the node's, once it is settled without an err
 	err   error // of the connection
 
-	// done is told true once the flight is settled, or false once its deadline is over.
-	// It has room for the one message that there ever is, so that nobody waits to give it.
+	// done is told true once the flight is settled, or false once its deadline is over or
+	// ctx is done. It has room for the one message that there ever is, so that nobody waits to give it.
 	done chan bool
 }
 
@@ -42,9 +43,12 @@ var flights = sync.Pool{New: func() any { return &flight{done: make(chan bool, 1
 
 // newFlight returns a flight of the call. As digest or as text, the script is one
 // argument.
-func newFlight(call Call, asText, asking bool, deadline time.Time) *flight {
+func newFlight(ctx context.Context, call Call, asText, asking bool, deadline time.Time) *flight {
 	f := flights.Get().(*flight)
 	f.deadline, f.asking = deadline, asking
+	if ctx.Done() != nil {
+		f.ctx = ctx
+	}
 	f.request = f.request[:0]
 	if asking {
 		f.request = append(f.request, "*1\r\n$6\r\nASKING\r\n"...)
@@ -71,7 +75,7 @@ func (f *flight) recycle() {
 	if cap(f.request) > most {
 		f.request = nil
 	}
-	f.link, f.state, f.sent, f.alone, f.err = nil, awaited, false, false, nil
+	f.ctx, f.link, f.state, f.sent, f.alone, f.err = nil, nil, awaited, false, false, nil
 	f.reply.clear()
 	flights.Put(f)
 }

@@ -39,8 +39,11 @@ const (
 	// way before those that come take another.
 	stall = 200 * time.Millisecond
 
-	// maxSilent is how many connections are kept for the sake of calls that were
-	// under way when they fell silent.
+	// letGo is how long it takes at most to notice that a context is done.
+	letGo = time.Millisecond
+
+	// maxSilent is how many connections may be kept for the sake of calls that were under
+	// way when they fell silent. With as many, the present one has to do.
 	maxSilent = 2
 )
 
@@ -127,14 +130,12 @@ func newLane(o *opener, patience time.Duration) *lane {
 // do sends the flight and waits until it is settled, its deadline is over or ctx is
 // done. Without an error the reply is in the flight, which is the caller's; with one it
 // is not. sent says that the script may have run.
-func (l *lane) do(ctx context.Context, f *flight) (sent bool, err error) {
-	now := time.Now()
+func (l *lane) do(ctx context.Context, f *flight, now time.Time) (sent bool, err error) {
 	l.mu.Lock()
-	if err := l.admit(now); err != nil {
+	if err := l.admit(f, now); err != nil {
 		l.mu.Unlock()
 		return false, err
 	}
-	l.arm(f.deadline, now)
 	l.inspect(now)
 	if k := l.link; k != nil && k.quiet() && len(l.queue) == 0 {
 		return l.alone(ctx, k, f, now)
@@ -151,10 +152,9 @@ func (l *lane) launch(f *flight) error {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.admit(now); err != nil {
+	if err := l.admit(f, now); err != nil {
 		return err
 	}
-	l.arm(f.deadline, now)
 	l.queue = append(l.queue, f)
 	return nil
 }
@@ -169,7 +169,7 @@ func (l *lane) depart() {
 }
 
 // admit counts one more flight, with the mutex held.
-func (l *lane) admit(now time.Time) error {
+func (l *lane) admit(f *flight, now time.Time) error {
 	if l.closed {
 		return redis.ErrClosed
 	}
@@ -178,6 +178,10 @@ func (l *lane) admit(now time.Time) error {
 	}
 	l.inFlight++
 	l.used = now
+	l.arm(f.deadline, now)
+	if f.ctx != nil {
+		l.arm(now.Add(letGo), now)
+	}
 	return nil
 }
 
@@ -201,23 +205,18 @@ func (k *link) sign() time.Time { return later(k.heard, k.pending[0].at) }
 
 // desert leaves a connection to those whose calls are under way on it, with the mutex held.
 func (l *lane) desert(k *link) {
-	if l.link != k {
+	if l.link != k || len(l.silent) == maxSilent {
 		return
 	}
 	l.link = nil
 	k.deserted = true
 	l.silent = append(l.silent, k)
 	_ = k.conn.SetReadDeadline(past) // who lingers there need not
-	if len(l.silent) > maxSilent {
-		l.fail(l.silent[0], errSilent)
-	}
 	if len(l.queue) > 0 {
 		l.start()
 	}
 	l.part(k)
 }
-
-var errSilent = errors.New("the connection fell silent, and others after it")
 
 // suspect deserts a connection that was not heard since it was given a flight that is
 // given up, with the mutex held.
@@ -227,11 +226,11 @@ func (l *lane) suspect(f *flight) {
 	}
 }
 
-// renew has calls to come take a new connection.
-func (l *lane) renew() {
+// renew has calls to come take a new connection in place of this one.
+func (l *lane) renew(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k := l.link; k != nil {
+	if k != nil {
 		l.desert(k)
 	}
 }
@@ -307,35 +306,14 @@ func (f *flight) settle(err error) {
 
 // await waits for a flight that is in the queue, or further. See do.
 func (l *lane) await(ctx context.Context, f *flight) (sent bool, err error) {
-	var inTime bool
-	select {
-	case inTime = <-f.done:
-	case <-ctx.Done():
-		if l.leave(f) {
-			return f.sent, ctx.Err() // nobody but the caller looks at sent any more
-		}
-		inTime = <-f.done
-	}
-	if !inTime {
-		return f.sent, leaving(ctx)
+	if inTime := <-f.done; !inTime {
+		return f.sent, leaving(ctx) // nobody but the caller looks at sent any more
 	}
 	sent, err = f.sent, f.err
 	if err != nil {
 		f.recycle()
 	}
 	return sent, err
-}
-
-// leave gives up a flight, unless done was told of it already.
-func (l *lane) leave(f *flight) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f.state != awaited {
-		return false
-	}
-	f.state = left
-	l.suspect(f)
-	return true
 }
 
 // arm has the timer go off at the time or before, with the mutex held.
@@ -351,8 +329,11 @@ func (l *lane) arm(at, now time.Time) {
 	}
 }
 
-// expire is what the timer does: it ends the wait for flights whose time is over, and a
-// connection that is dead.
+// expire is what the timer does: it ends the wait for flights whose time is over or
+// whose callers are, and a connection that is dead.
+//
+// To look at all contexts now and then is cheaper than to have each caller wait for two things,
+// for which it would have to be entered in two lists, under two locks, and taken out again.
 func (l *lane) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -370,8 +351,11 @@ func (l *lane) expire() {
 	visit := func(f *flight) {
 		switch {
 		case f.state != awaited:
-		case f.deadline.After(now):
+		case f.deadline.After(now) && (f.ctx == nil || f.ctx.Err() == nil):
 			sooner(f.deadline)
+			if f.ctx != nil {
+				sooner(now.Add(letGo))
+			}
 		case f.alone: // its caller is woken below
 		default:
 			f.state = left

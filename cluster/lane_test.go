@@ -19,6 +19,7 @@ func warm(t *testing.T, n *scripted) *Client {
 	c := wrapped(t, n)
 	want(t, t.Context(), c, call(0), "ok")
 	time.Sleep(time.Second) // whoever has dialled and read is gone
+	synctest.Wait()
 	return c
 }
 
@@ -202,6 +203,7 @@ func loneCallerLeaves(t *testing.T, silently bool) {
 	if took := time.Since(begin); took != time.Millisecond {
 		t.Errorf("returned after %v", took)
 	}
+	synctest.Wait()
 	n.answer = usual
 	for i := range int64(20) {
 		if i == 3 {
@@ -252,11 +254,11 @@ func TestSuspicionIsOfTheRightConnection(t *testing.T) {
 			synctest.Wait()
 		}
 		cancels[0]()
-		synctest.Wait()
+		time.Sleep(2 * letGo)
 		callers.Go(func() { want(t, t.Context(), c, call(2), "ok") })
 		synctest.Wait() // it is under way on the second connection
 		cancels[1]()
-		synctest.Wait()
+		time.Sleep(2 * letGo)
 		callers.Go(func() { want(t, t.Context(), c, call(3), "ok") })
 		synctest.Wait()
 		if n.opened() < 2 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,16 +32,19 @@ func TestFailedGreetingIsClosed(t *testing.T) {
 		c := wrapped(t, n)
 		n.greet = func(*peer, []string) string { return "-NOAUTH Authentication required.\r\n" }
 		want(t, t.Context(), c, call(1), "unavailable")
+		synctest.Wait()
 		n.greet = func(p *peer, _ []string) string { p.conn.Close(); return "" }
 		want(t, t.Context(), c, call(1), "unavailable")
+		synctest.Wait()
 		n.greet = func(*peer, []string) string { return "" }
 		want(t, t.Context(), c, call(1), "unavailable")
+		synctest.Wait()
 		n.greet = nil
 		want(t, t.Context(), c, call(1), "ok")
 		c.Close()
 		synctest.Wait()
 		for i, conn := range closed {
-			if conn.times == 0 {
+			if conn.times.Load() == 0 {
 				t.Errorf("connection %d of %d was not closed", i, len(closed))
 			}
 		}
@@ -52,10 +56,10 @@ func TestFailedGreetingIsClosed(t *testing.T) {
 
 type closeCounter struct {
 	net.Conn
-	times int
+	times atomic.Int64
 }
 
-func (c *closeCounter) Close() error { c.times++; return c.Conn.Close() }
+func (c *closeCounter) Close() error { c.times.Add(1); return c.Conn.Close() }
 
 // listen accepts connections over TCP too, until the test ends, and returns the address.
 func (n *scripted) listen(t *testing.T) string {

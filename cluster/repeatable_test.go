@@ -38,6 +38,7 @@ func TestRepeatable(t *testing.T) {
 				again := call(1)
 				again.Repeatable = repeatable
 				want(t, t.Context(), c, again, right)
+				synctest.Wait()
 				if sent != times {
 					t.Errorf("%s: sent %d times, want %d", how, sent, times)
 				}
@@ -53,10 +54,10 @@ func TestRepeatableNeverForgets(t *testing.T) {
 			n := &scripted{}
 			c := warm(t, n)
 			defer c.Close()
+			if end == "" {
+				n.admit = func(context.Context) error { return &net.OpError{Op: "dial", Err: os.ErrPermission} }
+			}
 			n.answer = func(p *peer, args []string) string {
-				if end == "" {
-					n.admit = func(context.Context) error { return &net.OpError{Op: "dial", Err: os.ErrPermission} }
-				}
 				if p.number == 0 {
 					p.conn.Close()
 					return ""

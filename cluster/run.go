@@ -30,12 +30,14 @@ const (
 // Any number of goroutines may call Run. Calls for one node that are under way at
 // the same time share its connection, and leave in batches.
 func (c *Client) Run(ctx context.Context, call Call) ([]int64, error) {
-	return c.run(ctx, trip{call: call, deadline: c.deadline(ctx)})
+	now := time.Now()
+	return c.run(ctx, trip{call: call, begun: now, deadline: c.deadline(ctx, now)})
 }
 
 // A trip is a call on its way, which may take several sendings.
 type trip struct {
 	call     Call
+	begun    time.Time // zero after the first sending
 	deadline time.Time
 
 	// Of a call of RunAll, while lane is not nil.
@@ -106,11 +108,12 @@ type Outcome struct {
 // had been given to [Client.Run]; calls for the same key run in their order, unless one
 // of them has to be sent again, or their connection falls silent between them.
 func (c *Client) RunAll(ctx context.Context, calls []Call) []Outcome {
-	deadline := c.deadline(ctx)
+	now := time.Now()
+	deadline := c.deadline(ctx, now)
 	trips := make([]trip, len(calls))
 	lanes := map[*lane]struct{}{}
 	for i, call := range calls {
-		trips[i] = trip{call: call, deadline: deadline}
+		trips[i] = trip{call: call, begun: now, deadline: deadline}
 		if c.launch(ctx, &trips[i]) {
 			lanes[trips[i].lane] = struct{}{}
 		}
@@ -132,8 +135,8 @@ func (c *Client) RunAll(ctx context.Context, calls []Call) []Outcome {
 }
 
 // deadline returns when a call that begins now must have returned.
-func (c *Client) deadline(ctx context.Context) time.Time {
-	deadline := time.Now().Add(c.timeout)
+func (c *Client) deadline(ctx context.Context, now time.Time) time.Time {
+	deadline := now.Add(c.timeout)
 	if at, ok := ctx.Deadline(); ok && at.Before(deadline) {
 		return at
 	}
@@ -142,7 +145,7 @@ func (c *Client) deadline(ctx context.Context) time.Time {
 
 // bounded returns ctx with a deadline no later than the configured time-out from now.
 func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(ctx, c.deadline(ctx))
+	return context.WithDeadline(ctx, c.deadline(ctx, time.Now()))
 }
 
 // sleep waits for d, and reports false, at once, if the deadline or the end of ctx comes

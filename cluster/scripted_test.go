@@ -18,8 +18,7 @@ import (
 // A scripted is a node whose replies the test chooses. It greets by itself.
 type scripted struct {
 	// answer returns what is sent back for a command, nothing for "". The commands are
-	// those of lanes: EVALSHA, EVAL, ASKING, and PING with a number. It is called by one
-	// goroutine for each connection.
+	// those of lanes: EVALSHA, EVAL, ASKING, and PING with a number. One is answered at a time.
 	answer func(p *peer, args []string) string
 
 	// greet, if not nil, answers PING without a number, which ends the greeting.
@@ -31,6 +30,7 @@ type scripted struct {
 	// wear, if not nil, is put around the client's end of a connection.
 	wear func(net.Conn) net.Conn
 
+	turn  sync.Mutex
 	mu    sync.Mutex
 	peers []*peer
 }
@@ -125,7 +125,10 @@ func (p *peer) serve(n *scripted) {
 			case args[0] == "CLIENT":
 				p.say("+OK\r\n")
 			default:
-				p.say(n.answer(p, args))
+				n.turn.Lock()
+				reply := n.answer(p, args)
+				n.turn.Unlock()
+				p.say(reply)
 			}
 		}
 	}

@@ -14,7 +14,9 @@ import (
 // waits for their outcomes.
 func together(t *testing.T, c *Client, n *scripted, calls ...Call) (outcomes func() []Outcome) {
 	t.Helper()
-	nodeLane(c).renew()
+	l := nodeLane(c)
+	l.renew(l.link)
+	synctest.Wait()
 	gate, done, ctx := make(chan struct{}), make(chan []Outcome, 1), t.Context()
 	n.admit = func(context.Context) error { <-gate; return nil }
 	go func() { done <- c.RunAll(ctx, calls) }()
@@ -58,6 +60,7 @@ func TestSwallowedReplies(t *testing.T) {
 					p, replies, outcomes := held(t, c, n, calls(size)...)
 					p.say(strings.Join(append(replies[:from:from], replies[to:]...), ""))
 					if next != "" { // another call, and what it is answered
+						synctest.Wait()
 						n.answer = func(p *peer, args []string) string {
 							if args[0] != "PING" {
 								return next
@@ -73,6 +76,7 @@ func TestSwallowedReplies(t *testing.T) {
 					if got := verdicts(outcomes()); got != strings.TrimSpace(strings.Repeat("ambiguous ", size)) {
 						t.Errorf("%d to %d swallowed, then %q: %s", from, to-1, next, got)
 					}
+					synctest.Wait()
 					n.answer = usual
 					want(t, t.Context(), c, call(6), "ok")
 				})

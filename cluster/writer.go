@@ -132,10 +132,5 @@ func (l *lane) alone(ctx context.Context, k *link, f *flight, now time.Time) (se
 		l.start()
 	}
 	l.mu.Unlock()
-
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { _ = k.conn.SetReadDeadline(past) })
-		defer stop()
-	}
 	return l.readAlone(ctx, k, b, f)
 }
