@@ -22,26 +22,27 @@ const MaxDenialCache = 1 << 24
 // [MaxDenialCache], who are denied until their window ends, and answer their
 // further attempts itself: [Result.Local] says so. These attempts are counted all the same,
 // later, many of a user in one call. So a user who hammers at a closed door costs the
-// cluster about one call in a [DenialRefresh] and process. Each user takes about half a
-// kilobyte of memory.
+// cluster two calls in each [DenialRefresh] and process. A user takes about 300 bytes of
+// memory, and 200 more while something is owed.
 //
 // What is delayed:
 //
-//   - The attempts that were answered locally reach the counter with the user's first
-//     attempt after DenialRefresh, or within twice that if the user goes quiet, and before
-//     the window ends. Until then other processes, audits and limiters of a higher rate find
-//     the counter lower than it is to be, and the Count of a local answer holds what this
-//     process knows.
+//   - The attempts that were answered locally reach the counter just before the user's first
+//     attempt after DenialRefresh; if the user goes quiet, within twice that, and by the
+//     window's end. Until then other processes, audits and limiters of a higher rate find
+//     the counter lower than it is to be. The Count of a local answer is that of the last
+//     answer of the node, and what this process owes.
 //   - A Reset through this limiter is seen at once, one by somebody else within DenialRefresh,
 //     as is any other change of the counter. A raised limit is a new Limiter, which
-//     remembers nothing.
+//     remembers nothing. A reset forgets what was owed before it too, and a counter that
+//     holds less than it did is taken for one that was reset.
 //
 // [Limiter.Flush] adds what is owed now: call it before the process ends, and
-// before an audit. What cannot be added is said by Flush. It is tried again while the counter is
-// there, which is for the grace after its window, and is then lost. It is given up at once
-// when a reply is lost, which a caller who cancels does to the call that it shares: the
-// attempts may have been counted, and are never counted twice. So every counter holds at
-// most what was attempted, but for that also what was acknowledged.
+// before an audit. What could not be added is said by Flush. It is tried again while the
+// counter is there, which is for the grace after its window, and then it is lost. Where a reply
+// was lost it is not tried again: the attempts may have been counted, and are never
+// counted twice. So a counter never holds more than was attempted, and only where Flush
+// says so less than was acknowledged.
 //
 // The window's end is that of the node's clock, as its last answer told it, early by the
 // time that the answer took and 2 ms. It relies on coalescing: with [WithoutCoalescing] New

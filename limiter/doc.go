@@ -48,6 +48,9 @@
 // A caller who gives up while it waits is taken out of the sum, and gets ErrUnavailable: it
 // was not counted. Once the call is sent it is ErrAmbiguous.
 //
+// With [WithDenialCache], users who are denied until their window ends are answered without
+// a call, and counted later.
+//
 // # Where another algorithm goes
 //
 // A file with its script in lua, its contract above the script; a Go file beside

@@ -88,6 +88,32 @@ func ExampleLimiter_AllowMany() {
 	// alice false 2
 }
 
+// Who is denied until the window ends is told so without asking, and counted later.
+func ExampleLimiter_Flush() {
+	ctx := context.Background()
+	client, _, closeAll := clusterForExamples()
+	defer closeAll()
+	lim, err := limiter.New(client, limiter.Per(1, limiter.MaxPeriod), limiter.WithDenialCache(10_000))
+	if err != nil {
+		log.Fatal(err)
+	}
+	var key string
+	for range 3 {
+		res, err := lim.Allow(ctx, "alice")
+		fmt.Println(res.Allowed, res.Count, "local:", res.Local, err)
+		key = res.Key
+	}
+	if err := lim.Flush(ctx); err != nil { // before the process ends
+		log.Fatal(err)
+	}
+	fmt.Println("in the counter:", client.Get(ctx, key).Val())
+	// Output:
+	// true 1 local: false <nil>
+	// false 2 local: true <nil>
+	// false 3 local: true <nil>
+	// in the counter: 3
+}
+
 func ExampleLimiter_Peek() {
 	ctx := context.Background()
 	client, _, closeAll := clusterForExamples()

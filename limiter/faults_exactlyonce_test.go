@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -233,6 +234,20 @@ func (w *wire) write(t *testing.T, text string) {
 	}
 }
 
+// command is the call as it is sent.
+func (b *onceBench) command(c onceCall) string {
+	args := []string{"EVAL", b.text, "1", b.key(c.window)}
+	for _, arg := range b.args(c) {
+		args = append(args, fmt.Sprint(arg))
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "*%d\r\n", len(args))
+	for _, arg := range args {
+		fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(arg), arg)
+	}
+	return text.String()
+}
+
 // integers reads a reply of three integers.
 func (w *wire) integers(t *testing.T) (reply [3]int64) {
 	t.Helper()
@@ -252,18 +267,6 @@ func TestExactlyOncePausedPrimary(t *testing.T) {
 	call := func(number int64) onceCall {
 		return onceCall{window: window, cost: 1, guess: now, process: 7, number: number}
 	}
-	command := func(c onceCall) string {
-		args := []string{"EVAL", b.text, "1", b.key(window)}
-		for _, arg := range b.args(c) {
-			args = append(args, fmt.Sprint(arg))
-		}
-		var text strings.Builder
-		fmt.Fprintf(&text, "*%d\r\n", len(args))
-		for _, arg := range args {
-			fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(arg), arg)
-		}
-		return text.String()
-	}
 	node, err := c.Owner(t.Context(), keys.Slot(b.key(window)))
 	if err != nil {
 		t.Fatal(err)
@@ -272,9 +275,9 @@ func TestExactlyOncePausedPrimary(t *testing.T) {
 	if err := c.Pause(node); err != nil {
 		t.Fatal(err)
 	}
-	first := command(call(1))
+	first := b.command(call(1))
 	late.write(t, first[:len(first)-1])
-	again.write(t, first+command(call(2)))
+	again.write(t, first+b.command(call(2)))
 	if err := c.Resume(node); err != nil {
 		t.Fatal(err)
 	}
@@ -291,6 +294,56 @@ func TestExactlyOncePausedPrimary(t *testing.T) {
 		t.Errorf("%s counted, want 2", n)
 	}
 	c.CheckKeys(t, b.prefix+":")
+}
+
+// A call that is told again what it was told is confirmed by a WAIT behind it only if the
+// first sending is. WAIT promises that for what its connection wrote, so there must be
+// a write, although Redis 7.0 does more than it promises.
+func TestExactlyOnceConfirmed(t *testing.T) {
+	c := servertest.Shared(t)
+	b := newOnceBench(t, c.Addrs(), "once-confirmed", 24*time.Hour)
+	now := time.Now().UnixMilli()
+	call := onceCall{window: now / b.period, cost: 1, guess: now, process: 7, number: 1}
+	node, err := c.Owner(t.Context(), keys.Slot(b.key(call.window)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica, err := c.Replica(t.Context(), node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, 30*time.Second, "the replica takes writes", func() bool { return node.Client.Wait(t.Context(), 1, time.Second).Val() >= 1 })
+	first, again := dialWire(t, node.Addr), dialWire(t, node.Addr)
+	if err := c.Pause(replica); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Resume(replica)
+	for _, w := range []*wire{first, again} {
+		before := changes(t, node)
+		w.write(t, b.command(call)+"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$2\r\n50\r\n")
+		reply := w.integers(t)
+		var confirmed int
+		if _, err := fmt.Fscanf(w.reply, ":%d\r\n", &confirmed); err != nil || reply[0] != 1 || reply[1] != 1 || confirmed != 0 {
+			t.Errorf("%v, confirmed by %d, %v, want the first attempt, by 0", reply, confirmed, err)
+		}
+		if changes(t, node) <= before {
+			t.Error("a sending wrote nothing")
+		}
+	}
+}
+
+// changes is how many writes the node has done.
+func changes(t *testing.T, node *servertest.Node) int64 {
+	t.Helper()
+	info, err := node.Client.InfoMap(t.Context(), "persistence").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(info["Persistence"]["rdb_changes_since_last_save"], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // A primary is paused under load, and answers on before it is replaced: what callers gave up

@@ -62,7 +62,7 @@ if mark and cost ~= 0 then
   end
   if number == newest then
     local count, left = string.match(mark, '^%d+ (%-?%d+) (%d+)$')
-    -- Written once more, so that a WAIT behind this sending waits for the first one's write.
+    -- Written once more, since a WAIT behind this sending speaks of what its own connection wrote.
     redis.call('HSET', key, args[5], mark)
     return { 1, count + 0, left + 0 }
   end
