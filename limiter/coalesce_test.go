@@ -81,7 +81,7 @@ func TestLoneFollower(t *testing.T) {
 		third := allow(t.Context(), l, 1)
 		sent.count(3)
 		second.wantCount(t, 3)
-		sent = r.must(t, 1)
+		r.must(t, 1)
 		third.cancel()
 		third.wantError(t, ErrAmbiguous, context.Canceled)
 	})

@@ -88,7 +88,7 @@ func TestLow(t *testing.T) {
 		if got := f.low(at); got != want {
 			t.Errorf("%d ms before the end: low is %d, want %d", end-guess, got, want)
 		}
-		for reply, ok := range map[int64]bool{7<<10 | 0: false, 7<<10 | 1: true, 7<<10 | spread: true, 7<<10 | spread + 1: false} {
+		for reply, ok := range map[int64]bool{7 << 10: false, 7<<10 | 1: true, 7<<10 | spread: true, 7<<10 | spread + 1: false} {
 			a, got := f.read(attempts, at, []int64{reply})
 			if want := (answer{count: 7, left: want - 2000 + reply&1023, now: end - (want - 2000 + reply&1023)}); got != ok || ok && a != want {
 				t.Errorf("%d ms before the end: %d is read as %+v, %v, want %+v, %v", end-guess, reply, a, got, want, ok)
