@@ -42,9 +42,10 @@ const (
 	// letGo is how long it takes at most to notice that a context is done.
 	letGo = time.Millisecond
 
-	// maxSilent is how many connections may be kept for the sake of calls that were under
-	// way when they fell silent. With as many, the present one has to do.
-	maxSilent = 2
+	// maxSilent is how many connections are kept for the sake of calls that were under way
+	// when they fell silent, then the oldest ends. It has been silent for more than a
+	// second and a half, and the next ones must not wait until it is given up.
+	maxSilent = 8
 )
 
 // errCrowded means that a lane holds as many calls as it may.
@@ -205,18 +206,23 @@ func (k *link) sign() time.Time { return later(k.heard, k.pending[0].at) }
 
 // desert leaves a connection to those whose calls are under way on it, with the mutex held.
 func (l *lane) desert(k *link) {
-	if l.link != k || len(l.silent) == maxSilent {
+	if l.link != k {
 		return
 	}
 	l.link = nil
 	k.deserted = true
 	l.silent = append(l.silent, k)
 	_ = k.conn.SetReadDeadline(past) // who lingers there need not
+	if len(l.silent) > maxSilent {
+		l.fail(l.silent[0], errSilent)
+	}
 	if len(l.queue) > 0 {
 		l.start()
 	}
 	l.part(k)
 }
+
+var errSilent = errors.New("the connection fell silent, and others after it")
 
 // suspect deserts a connection that was not heard since it was given a flight that is
 // given up, with the mutex held.
