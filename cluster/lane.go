@@ -362,7 +362,8 @@ func (l *lane) expire() {
 			if f.ctx != nil {
 				sooner(now.Add(letGo))
 			}
-		case f.alone: // its caller is woken below
+		case f.alone:
+			_ = f.link.conn.SetReadDeadline(past) // its caller reads
 		default:
 			f.state = left
 			l.suspect(f)
@@ -389,7 +390,6 @@ func (l *lane) expire() {
 		} else {
 			l.fail(k, fmt.Errorf("no reply from %s for %v: %w", l.opener.addr(), l.patience, context.DeadlineExceeded))
 		}
-		_ = k.conn.SetReadDeadline(past)
 	}
 	if !next.IsZero() {
 		// Deadlines may be as many as calls, and each visit is to all of them.
