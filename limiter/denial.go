@@ -22,8 +22,8 @@ const MaxDenialCache = 1 << 24
 // [MaxDenialCache], who are denied until their window ends, and answer their
 // further attempts itself: [Result.Local] says so. These attempts are counted all the same,
 // later, many of a user in one call. So a user who hammers at a closed door costs the
-// cluster two calls in each [DenialRefresh] and process. A user takes about 300 bytes of
-// memory, and 200 more while something is owed.
+// cluster two calls in each [DenialRefresh] and process. A user takes about 200 bytes of
+// memory, and as many again while something is owed.
 //
 // What is delayed:
 //
@@ -46,7 +46,8 @@ const MaxDenialCache = 1 << 24
 //
 // The window's end is that of the node's clock, as its last answer told it, early by the
 // time that the answer took and 2 ms. It relies on coalescing: with [WithoutCoalescing] New
-// returns ErrOption.
+// returns ErrOption. With [WithExactlyOnce] what is owed is added to a counter that was reset by
+// somebody else too, and not to one whose window is over.
 func WithDenialCache(users int) Option {
 	return func(l *Limiter) error {
 		if users < 1 || users > MaxDenialCache {

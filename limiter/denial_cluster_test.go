@@ -23,14 +23,17 @@ func TestDenialCacheIsExact(t *testing.T) {
 	t.Run("on servers", func(t *testing.T) {
 		denialsAreExact(t, servertest.Shared(t).Addrs())
 	})
+	t.Run("exactly once", func(t *testing.T) {
+		denialsAreExact(t, servertest.Shared(t).Addrs(), limiter.WithExactlyOnce())
+	})
 }
 
-func denialsAreExact(t *testing.T, addrs []string) {
+func denialsAreExact(t *testing.T, addrs []string, opts ...limiter.Option) {
 	const rate, users, goroutines, each = 50, 3, 32, 300
-	prefix := limiter.WithPrefix("denials-" + rand.Text())
+	opts = append(opts, limiter.WithPrefix("denials-"+rand.Text()))
 	var lims []*limiter.Limiter
 	for range 2 {
-		lim, err := limiter.New(open(t, addrs), limiter.Per(rate, limiter.MaxPeriod), prefix, limiter.WithDenialCache(100))
+		lim, err := limiter.New(open(t, addrs), limiter.Per(rate, limiter.MaxPeriod), append(opts, limiter.WithDenialCache(100))...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +68,7 @@ func denialsAreExact(t *testing.T, addrs []string) {
 		}
 	}
 	for user := range users {
-		res, err := newLimiterOn(t, addrs, prefix).Peek(t.Context(), fmt.Sprint("user-", user))
+		res, err := newLimiterOn(t, addrs, opts).Peek(t.Context(), fmt.Sprint("user-", user))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,9 +80,9 @@ func denialsAreExact(t *testing.T, addrs []string) {
 }
 
 // newLimiterOn is of a process that looks at the counters of denialsAreExact.
-func newLimiterOn(t *testing.T, addrs []string, prefix limiter.Option) *limiter.Limiter {
+func newLimiterOn(t *testing.T, addrs []string, opts []limiter.Option) *limiter.Limiter {
 	t.Helper()
-	lim, err := limiter.New(open(t, addrs), limiter.Per(1, limiter.MaxPeriod), prefix)
+	lim, err := limiter.New(open(t, addrs), limiter.Per(1, limiter.MaxPeriod), opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,5 +140,11 @@ func TestSettleScript(t *testing.T) {
 	client.Del(t.Context(), key)
 	if err := lim.Flush(t.Context()); err != nil || client.Exists(t.Context(), key).Val() != 0 {
 		t.Errorf("a counter that was removed: %v, there again: %v", err, client.Exists(t.Context(), key).Val())
+	}
+	allow(t, lim, "alice")
+	allow(t, lim, "alice")
+	client.DecrBy(t.Context(), key, 1)
+	if err := lim.Flush(t.Context()); err != nil || client.Get(t.Context(), key).Val() != "0" {
+		t.Errorf("a counter that holds less: %v, %s stored, want 0", err, client.Get(t.Context(), key).Val())
 	}
 }

@@ -143,6 +143,14 @@ func TestDenialsEndWithTheWindow(t *testing.T) {
 			if got := n.stored(first.Key); got != attempts {
 				t.Errorf("%d stored, want %d", got, attempts)
 			}
+			// Nor is there an attempt needed in between.
+			next := attempt(t, l, "bob", 1)
+			time.Sleep(next.ResetAfter - 300*time.Millisecond)
+			deny(t, l, "bob")
+			time.Sleep(300 * time.Millisecond)
+			if res := attempt(t, l, "bob", 1); !res.Allowed || res.Local || res.Count != 1 {
+				t.Errorf("bob after the end: %+v", res)
+			}
 		})
 	}
 }

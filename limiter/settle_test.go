@@ -90,6 +90,39 @@ func TestSettlementFaults(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	// The time of the second try counts from the first, not from when it was due.
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		first := deny(t, l, "alice")
+		attemptTimes(t, l, "alice", 3)
+		n.set(func() { n.fail = fault(ErrUnavailable) })
+		if err := l.Flush(t.Context()); !errors.Is(err, ErrUnsettled) {
+			t.Error(err)
+		}
+		n.set(func() { n.fail = nil })
+		time.Sleep(DenialRefresh * 3 / 2)
+		synctest.Wait()
+		if got := n.stored(first.Key); got != 5 {
+			t.Errorf("%d stored, want 5", got)
+		}
+	})
+	// An attempt does not go before it.
+	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
+		deny(t, l, "alice")
+		attemptTimes(t, l, "alice", 3)
+		n.set(func() {
+			n.fail = func(call cluster.Call) error {
+				return &cluster.CallError{Key: call.Key, Kind: ErrUnavailable, Err: errScripted}
+			}
+		})
+		time.Sleep(DenialRefresh)
+		if _, err := l.Allow(t.Context(), "alice"); !errors.Is(err, ErrUnavailable) {
+			t.Error(err)
+		}
+		n.set(func() { n.fail = nil })
+		if res := attempt(t, l, "alice", 1); res.Local || res.Count != 6 {
+			t.Errorf("%+v, want count 6", res)
+		}
+	})
 	for counted, set := range map[int64]func(*countingNode){
 		0: func(n *countingNode) { n.fail = fault(ErrAmbiguous) },
 		3: func(n *countingNode) { n.lose = fault(ErrAmbiguous) },
@@ -126,6 +159,38 @@ func TestSettlementGivenUp(t *testing.T) {
 		if err := l.Flush(t.Context()); !errors.Is(err, ErrUnsettled) || !strings.Contains(err.Error(), "0 still owed, 3 lost") {
 			t.Errorf("Flush: %v, want 3 lost", err)
 		}
+	})
+}
+
+// A settlement that takes so long that the timer has gone off meanwhile, in vain, is made
+// again when it fails, without anybody asking.
+func TestSettlementFailsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newScripted()
+		l, err := New(r, PerMinute(2), WithDenialCache(10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		allow(t.Context(), l, 2)
+		r.must(t, 2).count(2)
+		allow(t.Context(), l, 1).wantCount(t, 3)
+		time.Sleep(DenialRefresh)
+		a := allow(t.Context(), l, 1)
+		settlement := r.next()
+		time.Sleep(5 * DenialRefresh)
+		settlement.fail(ErrUnavailable)
+		r.must(t, 1).fail(ErrUnavailable)
+		a.wantError(t, ErrUnavailable, errScripted)
+		time.Sleep(2 * DenialRefresh)
+		settlement = r.next()
+		if settlement == nil || settlement.Script != settleScript || settlement.Args[0] != 1 {
+			t.Fatalf("%+v, want a settlement of 1", settlement)
+		}
+		settlement.reply <- func() ([]int64, error) { return []int64{1}, nil }
+		time.Sleep(2 * DenialRefresh)
+		synctest.Wait()
+		wantQuiet(t, l)
+		wantNothingOwed(t, l)
 	})
 }
 
