@@ -160,6 +160,7 @@ func (l *lane) launch(f *flight) error {
 	return nil
 }
 
+// depart sends what was launched, unless it has left already.
 func (l *lane) depart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,9 +217,7 @@ func (l *lane) desert(k *link) {
 	if len(l.silent) > maxSilent {
 		l.fail(l.silent[0], errSilent)
 	}
-	if len(l.queue) > 0 {
-		l.start()
-	}
+	l.start()
 	l.part(k)
 }
 
@@ -246,9 +245,10 @@ func (k *link) quiet() bool {
 	return k.broken == nil && !k.reading && !k.writing && len(k.pending) == 0
 }
 
-// start sees to it that the queue will be written, with the mutex held.
+// start sees to it that the queue, if there is one, will be written, with the mutex held.
 func (l *lane) start() {
 	switch k := l.link; {
+	case len(l.queue) == 0:
 	case k == nil:
 		if !l.dialling {
 			l.dialling = true
@@ -286,9 +286,7 @@ func (l *lane) dial() {
 		return
 	}
 	l.link = &link{conn: conn, holder: holder, idle: newIdleProbe(conn), heard: time.Now()}
-	if len(l.queue) > 0 {
-		l.start()
-	}
+	l.start()
 }
 
 // refuse settles what is in the queue, none of which was sent, with the mutex held.
@@ -301,7 +299,7 @@ func (l *lane) refuse(err error) {
 	}
 }
 
-// settle tells the caller, if there is still one, with the mutex held. It reports whether there is.
+// settle tells the caller, if there is still one, with the mutex held.
 func (f *flight) settle(err error) {
 	if f.state != awaited {
 		return
@@ -373,8 +371,8 @@ func (l *lane) expire() {
 	for _, f := range l.queue {
 		visit(f)
 	}
-	for _, k := range append([]*link{l.link}, l.silent...) {
-		if k == nil || len(k.pending) == 0 || k.broken != nil {
+	for _, k := range l.links() {
+		if len(k.pending) == 0 || k.broken != nil {
 			continue
 		}
 		if k == l.link && len(l.queue) > 0 {
@@ -395,6 +393,14 @@ func (l *lane) expire() {
 		// Deadlines may be as many as calls, and each visit is to all of them.
 		l.arm(later(next, now.Add(time.Millisecond)), now)
 	}
+}
+
+// links returns a list of all connections, with the mutex held.
+func (l *lane) links() []*link {
+	if l.link == nil {
+		return slices.Clone(l.silent)
+	}
+	return append([]*link{l.link}, l.silent...)
 }
 
 // past, as a deadline, wakes whoever reads.
@@ -433,9 +439,7 @@ func (l *lane) drop(k *link) {
 		}
 	}
 	k.pending = nil
-	if len(l.queue) > 0 {
-		l.start()
-	}
+	l.start()
 }
 
 // close ends the lane for good.
@@ -448,10 +452,8 @@ func (l *lane) close() {
 		l.timer.Stop()
 	}
 	l.refuse(redis.ErrClosed)
-	for _, k := range append([]*link{l.link}, l.silent...) {
-		if k != nil {
-			l.fail(k, errClosedUnderWay)
-		}
+	for _, k := range l.links() {
+		l.fail(k, errClosedUnderWay)
 	}
 }
 

@@ -188,9 +188,7 @@ func (l *lane) deliver(k *link) (lone bool) {
 			told = append(told, f)
 		}
 	}
-	if len(l.queue) > 0 {
-		l.start()
-	}
+	l.start()
 	l.mu.Unlock()
 	// Whoever is told may use the flight again, from that moment.
 	for _, f := range told {
@@ -223,9 +221,7 @@ func (l *lane) readAlone(ctx context.Context, k *link, b *batch, f *flight) (sen
 	if err == nil {
 		l.pop(k).recycle()
 		f.state = settled
-		if len(l.queue) > 0 {
-			l.start()
-		}
+		l.start()
 		if len(k.pending) > 0 {
 			go l.read(k) // calls that came in the meantime
 		} else {

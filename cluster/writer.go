@@ -128,9 +128,7 @@ func (l *lane) alone(ctx context.Context, k *link, f *flight, now time.Time) (se
 	}
 	l.mu.Lock()
 	k.writing = false
-	if len(l.queue) > 0 {
-		l.start()
-	}
+	l.start()
 	l.mu.Unlock()
 	return l.readAlone(ctx, k, b, f)
 }

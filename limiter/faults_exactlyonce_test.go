@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/slotlimit/slotlimit/cluster"
 	"github.com/slotlimit/slotlimit/cluster/proxytest"
 	"github.com/slotlimit/slotlimit/cluster/servertest"
@@ -32,24 +34,9 @@ func newOnceLedger(t *testing.T, client limiter.Runner, prefix string) *ledger {
 // onceCountersOf is countersOf for counters that are hashes.
 func onceCountersOf(t *testing.T, c *servertest.Cluster, prefix string) map[string]int64 {
 	t.Helper()
-	stored := map[string]int64{}
-	for _, node := range c.Nodes() {
-		if !isPrimary(t.Context(), node) {
-			continue
-		}
-		names := node.Client.Scan(t.Context(), 0, prefix+":*", 1000).Iterator()
-		for names.Next(t.Context()) {
-			n, err := node.Client.HGet(t.Context(), names.Val(), limiter.CountField).Int64()
-			if err != nil {
-				t.Errorf("%s on %s: %v", names.Val(), node.Addr, err)
-			}
-			stored[names.Val()] = n
-		}
-		if err := names.Err(); err != nil {
-			t.Errorf("the keys of %s: %v", node.Addr, err)
-		}
-	}
-	return stored
+	return countersBy(t, c, prefix, func(node *redis.Client, key string) *redis.StringCmd {
+		return node.HGet(t.Context(), key, limiter.CountField)
+	})
 }
 
 // disturb moves a slot with its keys to another primary and back, rounds times, and empties

@@ -127,6 +127,12 @@ func (l *ledger) audit(t *testing.T, c *servertest.Cluster) verdict {
 // countersOf reads the counters with the prefix, each from the primary that holds it.
 func countersOf(t *testing.T, c *servertest.Cluster, prefix string) map[string]int64 {
 	t.Helper()
+	return countersBy(t, c, prefix, func(node *redis.Client, key string) *redis.StringCmd { return node.Get(t.Context(), key) })
+}
+
+// countersBy reads the counters with the prefix, each as read does, from the primary that holds it.
+func countersBy(t *testing.T, c *servertest.Cluster, prefix string, read func(node *redis.Client, key string) *redis.StringCmd) map[string]int64 {
+	t.Helper()
 	stored := map[string]int64{}
 	for _, node := range c.Nodes() {
 		if !isPrimary(t.Context(), node) {
@@ -134,7 +140,7 @@ func countersOf(t *testing.T, c *servertest.Cluster, prefix string) map[string]i
 		}
 		names := node.Client.Scan(t.Context(), 0, prefix+":*", 1000).Iterator()
 		for names.Next(t.Context()) {
-			n, err := node.Client.Get(t.Context(), names.Val()).Int64()
+			n, err := read(node.Client, names.Val()).Int64()
 			if err != nil {
 				t.Errorf("%s on %s: %v", names.Val(), node.Addr, err)
 			}
