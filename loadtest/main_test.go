@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/slotlimit/slotlimit/cluster/clustertest"
 	"github.com/slotlimit/slotlimit/cluster/servertest"
@@ -23,10 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{})
-	goleak.VerifyTestMain(servertest.Main(m),
-		// After refused dials, go-redis's pool tries each second whether the node is
-		// back, and notices at the next try that it was closed.
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	servertest.VerifyMain(m)
 }
 
 // loadtest runs the program as main does.

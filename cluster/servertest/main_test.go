@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +15,7 @@ func TestMain(m *testing.M) {
 		child(mode)
 		return
 	}
-	goleak.VerifyTestMain(Main(m))
+	VerifyMain(m)
 }
 
 // A recorder stands for the test of a user of this package, and notes what is done to it.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // shared is the cluster of this test binary.
@@ -25,10 +27,19 @@ type Suite struct {
 //
 //	func TestMain(m *testing.M) { os.Exit(servertest.Main(m).Run()) }
 //
-// or, to look for goroutines left behind as well:
-//
-//	func TestMain(m *testing.M) { goleak.VerifyTestMain(servertest.Main(m)) }
+// [VerifyMain] looks for goroutines left behind as well.
 func Main(m interface{ Run() int }) *Suite { return &Suite{m: m} }
+
+// VerifyMain is [Main] for a package that leaves no goroutine behind: it runs the tests,
+// looks, and exits.
+//
+//	func TestMain(m *testing.M) { servertest.VerifyMain(m) }
+func VerifyMain(m interface{ Run() int }) {
+	goleak.VerifyTestMain(Main(m),
+		// After refused dials, go-redis's pool tries each second whether the node is
+		// back, and notices only at the next try that it was closed.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // Run runs the tests, ends the shared cluster if one of them started it, and returns
 // the exit status.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/slotlimit/slotlimit/cluster"
 	"github.com/slotlimit/slotlimit/cluster/clustertest"
@@ -21,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{})
-	goleak.VerifyTestMain(servertest.Main(m))
+	servertest.VerifyMain(m)
 }
 
 // silence swallows the client's lines about nodes that are dead on purpose.
