@@ -70,7 +70,7 @@ func (l *lane) carry(ctx context.Context, t *trip, f *flight, asText, asking boo
 		if ctx.Err() != nil || !now.Before(t.deadline) {
 			return outcome{fate: refused, err: leaving(ctx)}
 		}
-		f = newFlight(ctx, t.call, asText, asking, t.patience(now))
+		f = newFlight(ctx, &t.call, asText, asking, t.patience(now))
 		sent, err = l.do(ctx, f, now)
 	}
 	if err != nil {
@@ -131,6 +131,12 @@ func (c *Client) laneTo(ctx context.Context, t *trip) (*lane, error) {
 	if c.cluster == nil {
 		return c.fleet.of(c.UniversalClient.(*redis.Client)), nil
 	}
+	// Who sends again may know better by now.
+	if first := !t.begun.IsZero(); first && t.call.Home != "" {
+		if l := c.fleet.known(t.call.Home); l != nil {
+			return l, nil
+		}
+	}
 	node, err := c.primary(ctx, t.deadline, t.call.Key)
 	if err != nil {
 		return nil, err
@@ -148,7 +154,7 @@ func (c *Client) launch(ctx context.Context, t *trip) bool {
 	if err != nil {
 		return false
 	}
-	f := newFlight(ctx, t.call, false, false, t.patience(t.begun))
+	f := newFlight(ctx, &t.call, false, false, t.patience(t.begun))
 	if err := l.launch(f); err != nil {
 		f.recycle()
 		return false

@@ -34,12 +34,7 @@ var errAbandoned = errors.New("the caller gave up before the call was sent")
 // newOnce makes the command NAME script 1 key args.
 func newOnce(ctx context.Context, name any, script []byte, call Call) *once {
 	o := &once{script: script}
-	args := make([]any, 0, 4+len(call.Args))
-	args = append(args, name, o, 1, call.Key)
-	for _, arg := range call.Args {
-		args = append(args, arg)
-	}
-	o.Cmd = redis.NewCmd(ctx, args...)
+	o.Cmd = redis.NewCmd(ctx, append([]any{name, o, 1, call.Key}, call.Argv()...)...)
 	return o
 }
 

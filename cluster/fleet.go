@@ -33,14 +33,17 @@ func (f *fleet) of(node *redis.Client) *lane {
 	return f.at(node.Options().Addr, node.Options())
 }
 
+// known returns the lane to an address, or nil if there is none yet.
+func (f *fleet) known(addr string) *lane { return (*f.lanes.Load())[addr] }
+
 // at returns the lane to an address, to be dialled and greeted as the options say.
 func (f *fleet) at(addr string, options *redis.Options) *lane {
-	if l, ok := (*f.lanes.Load())[addr]; ok {
+	if l := f.known(addr); l != nil {
 		return l
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if l, ok := (*f.lanes.Load())[addr]; ok {
+	if l := f.known(addr); l != nil {
 		return l
 	}
 	lanes := maps.Clone(*f.lanes.Load())

@@ -43,7 +43,7 @@ var flights = sync.Pool{New: func() any { return &flight{done: make(chan bool, 1
 
 // newFlight returns a flight of the call. As digest or as text, the script is one
 // argument.
-func newFlight(ctx context.Context, call Call, asText, asking bool, deadline time.Time) *flight {
+func newFlight(ctx context.Context, call *Call, asText, asking bool, deadline time.Time) *flight {
 	f := flights.Get().(*flight)
 	f.deadline, f.asking = deadline, asking
 	if ctx.Done() != nil {
@@ -57,11 +57,13 @@ func newFlight(ctx context.Context, call Call, asText, asking bool, deadline tim
 	if asText {
 		head = call.Script.byText
 	}
+	constants := call.constants()
 	f.request = append(f.request, '*')
-	f.request = strconv.AppendInt(f.request, int64(4+len(call.Args)), 10)
+	f.request = strconv.AppendInt(f.request, int64(4+len(call.Args)+len(constants.args)), 10)
 	f.request = append(f.request, '\r', '\n')
 	f.request = append(f.request, head...)
 	f.request = appendBulk(f.request, call.Key)
+	f.request = append(f.request, constants.request...)
 	for _, arg := range call.Args {
 		f.request = appendInteger(f.request, arg)
 	}
@@ -92,6 +94,9 @@ func appendBulk(b []byte, s string) []byte {
 // appendInteger appends a number as an argument. Written first and measured then, as its
 // digits are at most 20, and so their number has one digit or two.
 func appendInteger(b []byte, n int64) []byte {
+	if 0 <= n && n <= 9 {
+		return append(b, '$', '1', '\r', '\n', byte('0'+n), '\r', '\n')
+	}
 	var digits [20]byte
 	d := strconv.AppendInt(digits[:0], n, 10)
 	b = append(b, '$')

@@ -39,8 +39,10 @@ const (
 	// way before those that come take another.
 	stall = 200 * time.Millisecond
 
-	// letGo is how long it takes at most to notice that a context is done.
-	letGo = time.Millisecond
+	// letGo is how long it takes at most to notice that a context is done, for each
+	// manyContexts calls in flight: so the work of looking at them does not grow with them.
+	letGo        = time.Millisecond
+	manyContexts = 256
 
 	// maxSilent is how many connections are kept for the sake of calls that were under way
 	// when they fell silent, then the oldest ends. It has been silent for more than a
@@ -182,10 +184,13 @@ func (l *lane) admit(f *flight, now time.Time) error {
 	l.used = now
 	l.arm(f.deadline, now)
 	if f.ctx != nil {
-		l.arm(now.Add(letGo), now)
+		l.arm(now.Add(l.nextLook()), now)
 	}
 	return nil
 }
+
+// nextLook returns in what time to look at contexts, with the mutex held.
+func (l *lane) nextLook() time.Duration { return letGo * time.Duration(1+l.inFlight/manyContexts) }
 
 // inspect lets go of a connection that another call had better not be given to, with
 // the mutex held.
@@ -260,8 +265,10 @@ func (l *lane) start() {
 		go l.write(k)
 	default:
 		// When replies come; and if none does, over another connection.
-		now := time.Now()
-		l.arm(now.Add(stall+time.Millisecond), now)
+		if l.alarm.IsZero() || l.alarm.Sub(l.used) > stall {
+			now := time.Now()
+			l.arm(now.Add(stall+time.Millisecond), now)
+		}
 	}
 }
 
@@ -358,7 +365,7 @@ func (l *lane) expire() {
 		case f.deadline.After(now) && (f.ctx == nil || f.ctx.Err() == nil):
 			sooner(f.deadline)
 			if f.ctx != nil {
-				sooner(now.Add(letGo))
+				sooner(now.Add(l.nextLook()))
 			}
 		case f.alone:
 			_ = f.link.conn.SetReadDeadline(past) // its caller reads

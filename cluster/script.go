@@ -33,12 +33,33 @@ func NewScript(text string) *Script {
 	return s
 }
 
+// Constants are arguments that many calls have in common. They are encoded once, by
+// [NewConstants], and may be shared by any number of goroutines.
+type Constants struct {
+	args    []string
+	request []byte // as they are written
+}
+
+// NewConstants returns the arguments for [Call.Constants].
+func NewConstants(args ...string) *Constants {
+	c := &Constants{args: args}
+	for _, arg := range args {
+		c.request = appendBulk(c.request, arg)
+	}
+	return c
+}
+
 // A Call is one run of a script for one key. Every argument that may decide in
 // which hash slot the call belongs is the key, so a redirect is exact.
 type Call struct {
-	Script *Script
-	Key    string  // KEYS[1]
-	Args   []int64 // ARGV; not kept after Run returns
+	Script    *Script
+	Key       string     // KEYS[1]
+	Constants *Constants // what ARGV begins with, if not nil
+	Args      []int64    // the rest of ARGV; not kept after Run returns
+
+	// Home is what [Client.Home] just said of the key, if it was asked: that saves
+	// Run the look-up. It must be that or "".
+	Home string
 
 	// Repeatable says that the script itself recognises a call that it has run already,
 	// and replies the same again without counting. Run then sends it again, with
@@ -55,8 +76,32 @@ type Call struct {
 	Durable Durable
 }
 
+// Argv returns all of ARGV as go-redis takes it, for who runs the script by
+// other ways.
+func (c *Call) Argv() []any {
+	constants := c.constants().args
+	argv := make([]any, 0, len(constants)+len(c.Args))
+	for _, arg := range constants {
+		argv = append(argv, arg)
+	}
+	for _, arg := range c.Args {
+		argv = append(argv, arg)
+	}
+	return argv
+}
+
+// constants are those of the call, or none.
+func (c *Call) constants() *Constants {
+	if c.Constants == nil {
+		return &noConstants
+	}
+	return c.Constants
+}
+
+var noConstants Constants
+
 // check returns an error for a call that cannot be written.
-func (c Call) check() error {
+func (c *Call) check() error {
 	if c.Script == nil {
 		return fmt.Errorf("%w: a call without a script", ErrConfig)
 	}

@@ -126,7 +126,11 @@ func (d *distant) Run(_ context.Context, call cluster.Call) ([]int64, error) {
 	if !ok {
 		count, _ = d.counts.LoadOrStore(call.Key, new(atomic.Int64))
 	}
-	return []int64{1, count.(*atomic.Int64).Add(call.Args[0]), 1_000_000}, nil
+	cost := int64(1)
+	if len(call.Args) > 1 {
+		cost = call.Args[1]
+	}
+	return []int64{1, count.(*atomic.Int64).Add(cost), 1_000_000}, nil
 }
 
 func (d *distant) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outcome {

@@ -21,7 +21,7 @@ func (l *Limiter) together(ctx context.Context, e errand, tag string, cost int64
 	s := l.crowds.of(tag)
 	deadline, _ := ctx.Deadline()
 	s.mu.Lock()
-	if c := s.crowds[tag]; c != nil {
+	if c := s.crowd(tag); c != nil {
 		p, m := c.join(e, cost, deadline)
 		s.mu.Unlock()
 		return l.follow(ctx, place{s, c, p, m, tag})

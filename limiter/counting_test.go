@@ -78,10 +78,11 @@ func (n *countingNode) reply(call cluster.Call) []int64 {
 		delete(n.counters, call.Key)
 		return []int64{1, 1, end - now}
 	}
-	if call.Args[0] > 0 {
-		n.counters[call.Key] = count + call.Args[0]
+	cost := costOf(call)
+	if cost > 0 {
+		n.counters[call.Key] = count + cost
 	}
-	return []int64{1, count + call.Args[0], end - now}
+	return []int64{1, count + cost, end - now}
 }
 
 // called returns how many calls there were, and forgets them.

@@ -12,24 +12,18 @@ import (
 // progress and not with the users ever seen.
 type crowds struct {
 	seed    maphash.Seed
-	stripes [64]stripe
+	stripes [1024]stripe
 }
 
-// A stripe is the part of the users that share a lock.
+// A stripe is the part of the users that share a lock. There are about as many stripes as
+// busy processes have calls under way, so nearly all hold a crowd or none: a list is as good as
+// a map, and cheaper to put into and to take out of.
 type stripe struct {
 	mu     sync.Mutex
-	crowds map[string]*crowd // by the user's tag
-
-	_ [112]byte // two stripes in one cache line would slow each other down
+	crowds *crowd // a list by their next
 }
 
-func newCrowds() *crowds {
-	c := &crowds{seed: maphash.MakeSeed()}
-	for i := range c.stripes {
-		c.stripes[i].crowds = map[string]*crowd{}
-	}
-	return c
-}
+func newCrowds() *crowds { return &crowds{seed: maphash.MakeSeed()} }
 
 // of returns the stripe of a user.
 func (c *crowds) of(tag string) *stripe {
@@ -43,6 +37,7 @@ func (c *crowds) of(tag string) *stripe {
 // With the reply it hands the crowd on, to the party that waited longest, or removes it.
 type crowd struct {
 	tag         string
+	next        *crowd // of the stripe
 	first, last *party // those that wait
 
 	// trip is that of the caller who found nobody there and left at once. Only that
@@ -109,9 +104,27 @@ var (
 // caller holds the lock.
 func (s *stripe) found(tag string) *crowd {
 	c := crowdPool.Get().(*crowd)
-	c.tag = tag
-	s.crowds[tag] = c
+	c.tag, c.next = tag, s.crowds
+	s.crowds = c
 	return c
+}
+
+// crowd returns that of the user of the tag, or nil. The caller holds the lock.
+func (s *stripe) crowd(tag string) *crowd {
+	c := s.crowds
+	for c != nil && c.tag != tag {
+		c = c.next
+	}
+	return c
+}
+
+// remove takes a crowd out. The caller holds the lock.
+func (s *stripe) remove(c *crowd) {
+	at := &s.crowds
+	for *at != c {
+		at = &(*at).next
+	}
+	*at = c.next
 }
 
 // join adds a call to the last party of those that wait, or to a new one behind it. The
@@ -180,7 +193,7 @@ func (s *stripe) next(c *crowd) *party {
 		close(p.done)
 		return nil
 	}
-	delete(s.crowds, c.tag)
+	s.remove(c)
 	s.mu.Unlock()
 	*c = crowd{}
 	crowdPool.Put(c)

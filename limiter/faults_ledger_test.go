@@ -294,11 +294,7 @@ func (p plain) RunAll(ctx context.Context, calls []cluster.Call) []cluster.Outco
 }
 
 func (p plain) Run(ctx context.Context, call cluster.Call) ([]int64, error) {
-	args := make([]any, len(call.Args))
-	for i, arg := range call.Args {
-		args[i] = arg
-	}
-	cmd := p.script.Run(ctx, p.client, []string{call.Key}, args...)
+	cmd := p.script.Run(ctx, p.client, []string{call.Key}, call.Argv()...)
 	if n, err := cmd.Int64(); err == nil {
 		return []int64{n}, nil
 	}

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	_ "embed"
+	"fmt"
 	"time"
 
 	"github.com/slotlimit/slotlimit/cluster"
@@ -34,6 +35,13 @@ type fixedWindow struct {
 	limit  Limit
 	layout keys.Layout
 	grace  time.Duration
+
+	constants *cluster.Constants // period and grace, which the script's ARGV begins with
+}
+
+func newFixedWindow(limit Limit, layout keys.Layout, grace time.Duration) *fixedWindow {
+	constants := cluster.NewConstants(fmt.Sprintf("%d %d", limit.Period.Milliseconds(), grace.Milliseconds()))
+	return &fixedWindow{limit: limit, layout: layout, grace: grace, constants: constants}
 }
 
 func (f *fixedWindow) counter(tag string, milli int64) counter {
@@ -45,15 +53,17 @@ func (f *fixedWindow) counter(tag string, milli int64) counter {
 
 // call encodes as the scripts' headers say.
 func (f *fixedWindow) call(e errand, at counter, cost int64, args []int64) cluster.Call {
-	period := f.limit.Period.Milliseconds()
 	switch e {
 	case reset:
-		return cluster.Call{Script: resetScript, Key: at.key, Args: append(args, at.end, period)}
+		return cluster.Call{Script: resetScript, Key: at.key, Args: append(args, at.end, f.limit.Period.Milliseconds())}
 	case settlement:
 		return cluster.Call{Script: settleScript, Key: at.key, Args: append(args, cost, at.floor)}
 	}
-	args = append(args, cost, f.low(at), period, f.grace.Milliseconds())
-	return cluster.Call{Script: fixedWindowScript, Key: at.key, Args: args}
+	args = append(args, f.low(at))
+	if cost != 1 {
+		args = append(args, cost)
+	}
+	return cluster.Call{Script: fixedWindowScript, Key: at.key, Constants: f.constants, Args: args}
 }
 
 // spread is how many TTLs of a counter, in ms, the script takes for a sign that the

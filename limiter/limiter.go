@@ -79,7 +79,7 @@ func New(client Runner, limit Limit, opts ...Option) (*Limiter, error) {
 			return nil, err
 		}
 	}
-	l.algorithm = &fixedWindow{limit: l.limit, layout: l.layout, grace: l.grace}
+	l.algorithm = newFixedWindow(l.limit, l.layout, l.grace)
 	if err := l.exactlyOnce(); err != nil {
 		return nil, err
 	}

@@ -109,7 +109,15 @@ func (c *sentCall) cost() int64 {
 	if c.Script == resetScript {
 		return 0
 	}
-	return c.Args[0]
+	return costOf(c.Call)
+}
+
+// costOf returns the cost of a call of the fixed window.
+func costOf(call cluster.Call) int64 {
+	if len(call.Args) == 1 {
+		return 1
+	}
+	return call.Args[1]
 }
 
 // counted is a reply: the window's count is n after the call, and it has half a minute left.
@@ -206,8 +214,8 @@ func (c *caller) wantError(t *testing.T, kind, cause error) {
 func wantQuiet(t *testing.T, l *Limiter) {
 	t.Helper()
 	for i := range l.crowds.stripes {
-		if n := len(l.crowds.stripes[i].crowds); n != 0 {
-			t.Errorf("%d crowds are left", n)
+		for c := l.crowds.stripes[i].crowds; c != nil; c = c.next {
+			t.Errorf("the crowd of %q is left", c.tag)
 		}
 	}
 }

@@ -23,6 +23,7 @@ type trip struct {
 	cost   int64
 
 	tag     string
+	home    string // the node, as far as is known
 	clock   *nodeClock
 	guesses int
 	sent    time.Time // the last guess, by this process's clock
@@ -37,7 +38,8 @@ type trip struct {
 // prepare sets the trip up for the user of the tag.
 func (l *Limiter) prepare(ctx context.Context, t *trip, tag string) {
 	t.tag = tag
-	t.clock = l.clocks.of(l.client.Home(ctx, tag))
+	t.home = l.client.Home(ctx, tag)
+	t.clock = l.clocks.of(t.home)
 }
 
 // guess sets the counter for the present. A settlement has its own, and takes what is owed
@@ -56,6 +58,9 @@ func (l *Limiter) guess(t *trip) {
 // call returns the call that the trip makes at its present guess.
 func (l *Limiter) call(t *trip) cluster.Call {
 	call := l.algorithm.call(t.errand, t.at, t.cost, t.args[:0])
+	if t.guesses == 1 { // after that it is no news
+		call.Home = t.home
+	}
 	if t.errand.writes(t.cost) {
 		call.Durable = l.durable
 	}

@@ -3,12 +3,13 @@
 --
 -- KEYS[1]  the counter of one user, one limit and one window, whose number it ends
 --          with: ":NUMBER", or ":NUMBER@PERIOD"
--- ARGV[1]  cost of the attempt; 0 looks without counting, and writes nothing
+-- ARGV[1]  "PERIOD GRACE": the length of the window, and how long the counter
+--          outlives it, in ms
 -- ARGV[2]  low: the window is the right one without asking the clock if the counter's
 --          TTL, in ms, is one of the 1000 above low. At least the grace; at most
 --          1000 less than period and grace, or above all TTLs.
--- ARGV[3]  length of the window, in ms
--- ARGV[4]  grace: how long the counter outlives its window, in ms
+-- ARGV[3]  cost of the attempt, 1 where it is left out; 0 looks without counting, and
+--          writes nothing
 --
 -- Reply, one integer:
 --   count * 1024 + TTL - low   the attempts of this window, this one included, and,
@@ -25,15 +26,17 @@
 -- that, which is above every rate.
 --
 -- Nearly every run ends at the first return after INCRBY. What only other runs need is
--- not on the way to it: a function made, an argument read, an array to reply with, each
--- is a hundredth of such a run and more.
+-- not on the way to it: a function made, an argument more or one read, an array to reply
+-- with, each is a hundredth of such a run and more, an argument several.
 
--- Adding 0 is a cheaper tonumber, and an error for what is none.
 local key, args = KEYS[1], ARGV
-local cost, low = args[1] + 0, args[2] + 0
 local most = 9007199254740992
-if not (cost >= 0 and cost < most and cost % 1 == 0 and low >= 1 and #KEYS == 1) then
-  return redis.error_reply('ERR fixed window: bad arguments')
+local cost, by = 1, args[3]
+if by then
+  cost = by + 0 -- a cheaper tonumber, and an error for what is none
+  if not (cost >= 0 and cost < most and cost % 1 == 0) then
+    return redis.error_reply('ERR fixed window: bad arguments')
+  end
 end
 
 -- A counter expires one grace after its window's end, so its TTL tells whether the
@@ -42,13 +45,14 @@ end
 -- grace, or an operator's EXPIRE, made it, if it says a time that is a second or more
 -- off what the caller believes.
 local ttl = redis.call('PTTL', key)
-local above, left, expiry = ttl - low, nil, nil
-local lives = above > 0 and above <= 1000 -- as long as it should
+local above, left, expiry = ttl - args[2], nil, nil
+local lives = above > 0 and above <= 1000 and ttl > 0 -- as long as it should
 if not lives or cost == 0 then
-  local period, grace = args[3] + 0, args[4] + 0
-  if not (period >= 1 and grace >= 1) then
+  local period, grace = string.match(args[1], '^(%d+) (%d+)$')
+  if not period or period + 0 < 1 or grace + 0 < 1 or args[2] + 0 < 1 then
     return redis.error_reply('ERR fixed window: bad arguments')
   end
+  period, grace = period + 0, grace + 0
   left = ttl - grace
   local last = (string.match(key, ':(%-?%d+)@?%d*$') + 1) * period
   if not lives then
@@ -65,7 +69,7 @@ end
 
 if lives and cost > 0 then
   -- Steady traffic must not extend a counter's life, so its expiry is let be.
-  local count = redis.pcall('INCRBY', key, args[1])
+  local count = redis.pcall('INCRBY', key, by or '1')
   if type(count) == 'table' then
     -- Near 2^63 the counter stops, and the attempt is one over any limit.
     if not string.find(count.err, 'overflow', 1, true) then
@@ -75,7 +79,7 @@ if lives and cost > 0 then
   elseif not left and count < 4398046511104 and count > -4398046511104 then
     return count * 1024 + above
   end
-  return { 1, math.min(count, most), left or ttl - args[4] }
+  return { 1, math.min(count, most), left or ttl - string.match(args[1], '%d+$') }
 end
 
 -- integer reads a counter as INCRBY does; tonumber alone would take '1e3' and 'nan'.

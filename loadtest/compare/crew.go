@@ -17,6 +17,9 @@ type crew struct {
 	draw    func(goroutine int) source
 	workers []*worker
 
+	mu    sync.Mutex              // guards
+	times *hdrhistogram.Histogram // of decisions, in units of timeUnit
+
 	stopped atomic.Bool
 	running sync.WaitGroup
 }
@@ -35,8 +38,17 @@ type worker struct {
 	failed  []int32 // the users of attempts that got an error instead
 	err     error   // the first one
 
-	times *hdrhistogram.Histogram // of decisions, in units of timeUnit
+	// The newest calls, until the crew takes them over: with a histogram for each of a
+	// thousand goroutines the processor's cache would hold little else, and with one for all
+	// each call would wait for it.
+	calls []timing
 }
+
+// A timing is how long a call took, in units of timeUnit, and for how many decisions.
+type timing struct{ took, decisions int64 }
+
+// notebook is how many timings a goroutine keeps to itself.
+const notebook = 32
 
 // Response times are taken down in units of 100 ns, up to a minute.
 const (
@@ -44,26 +56,17 @@ const (
 	maxTime  = int64(time.Minute / timeUnit)
 )
 
-// digits are the decimal digits of a response time that are kept. A thousand goroutines with three
-// would need 170 MB; where there are few, and times are compared to a tenth, three are wanted.
-func digits(goroutines int) int {
-	if goroutines <= 64 {
-		return 3
-	}
-	return 2
-}
-
 // newCrew makes a crew that does not run yet. Each call is for so many decisions; draw
 // makes the source of a goroutine, and the same one when it is called again.
 func newCrew(r rival, names []string, goroutines, each int, draw func(goroutine int) source) *crew {
-	c := &crew{rival: r, names: names, draw: draw}
+	c := &crew{rival: r, names: names, draw: draw, times: hdrhistogram.New(1, maxTime, 3)}
 	for i := range goroutines {
 		c.workers = append(c.workers, &worker{
 			source:   draw(i),
 			picked:   make([]int, each),
 			users:    make([]string, each),
 			verdicts: make([]verdict, each),
-			times:    hdrhistogram.New(1, maxTime, digits(goroutines)),
+			calls:    make([]timing, 0, notebook),
 		})
 	}
 	return c
@@ -109,7 +112,11 @@ func (c *crew) work(ctx context.Context, w *worker) {
 		start := time.Now()
 		c.rival.decide(ctx, w.users, w.verdicts)
 		w.take(time.Since(start))
+		if len(w.calls) == notebook {
+			c.collect(w)
+		}
 	}
+	c.collect(w)
 }
 
 // take takes down what became of a call.
@@ -129,9 +136,19 @@ func (w *worker) take(took time.Duration) {
 		}
 	}
 	if decided > 0 {
-		_ = w.times.RecordValues(min(int64(took/timeUnit), maxTime), decided) // it is in range
 		w.decided.Add(decided)
+		w.calls = append(w.calls, timing{min(int64(took/timeUnit), maxTime), decided})
 	}
+}
+
+// collect takes over the timings of a goroutine.
+func (c *crew) collect(w *worker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range w.calls {
+		_ = c.times.RecordValues(t.took, t.decisions) // it is in range
+	}
+	w.calls = w.calls[:0]
 }
 
 // A tally is what a crew has done since it was made.
@@ -164,18 +181,7 @@ func (c *crew) decided() int64 {
 
 // forget drops the response times so far, those of the lead-in.
 func (c *crew) forget() {
-	for _, w := range c.workers {
-		w.times.Reset()
-	}
-}
-
-// times returns those of all goroutines.
-func (c *crew) times() *hdrhistogram.Histogram {
-	all := hdrhistogram.New(1, maxTime, digits(len(c.workers)))
-	for _, w := range c.workers {
-		all.Merge(w.times)
-	}
-	return all
+	c.times.Reset()
 }
 
 // err is an error that an attempt got, or nil if none did.

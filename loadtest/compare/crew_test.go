@@ -13,7 +13,7 @@ func TestCrewTakesTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(slow{t}, users(1), 2, 5, func(int) source { return hot{} })
 		took := c.run(t.Context(), 10*time.Millisecond-time.Nanosecond)
-		got, times := c.tally(), c.times()
+		got, times := c.tally(), c.times
 		if took != 10*time.Millisecond || got != (tally{drawn: 100, decided: 80, denied: 20, failed: 20}) || c.decided() != 80 {
 			t.Errorf("%+v in %v", got, took)
 		}
@@ -26,7 +26,7 @@ func TestCrewTakesTimes(t *testing.T) {
 			t.Error(c.err())
 		}
 		c.forget()
-		if c.times().TotalCount() != 0 {
+		if c.times.TotalCount() != 0 {
 			t.Error("the lead-in's times are kept")
 		}
 	})
@@ -67,10 +67,12 @@ func TestCrewEnds(t *testing.T) {
 
 // Response times above the longest that is kept are kept as that.
 func TestCrewLongTime(t *testing.T) {
-	w := newCrew(slow{t}, users(1), 1, 1, func(int) source { return hot{} }).workers[0]
+	c := newCrew(slow{t}, users(1), 1, 1, func(int) source { return hot{} })
+	w := c.workers[0]
 	w.verdicts[0].allowed = true
 	w.take(time.Hour)
-	if w.times.TotalCount() != 1 || w.times.Max() < maxTime {
-		t.Errorf("%d times, the longest %d", w.times.TotalCount(), w.times.Max())
+	c.collect(w)
+	if c.times.TotalCount() != 1 || c.times.Max() < maxTime {
+		t.Errorf("%d times, the longest %d", c.times.TotalCount(), c.times.Max())
 	}
 }

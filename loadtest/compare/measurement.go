@@ -128,7 +128,7 @@ func (t *trial) touch(ctx context.Context, l *ledger, n int) {
 
 func (s *sample) times(c *crew) {
 	const perMicrosecond = float64(time.Microsecond / timeUnit)
-	all := c.times()
+	all := c.times
 	s.P50 = float64(all.ValueAtQuantile(50)) / perMicrosecond
 	s.P99 = float64(all.ValueAtQuantile(99)) / perMicrosecond
 	s.P999 = float64(all.ValueAtQuantile(99.9)) / perMicrosecond
