@@ -158,7 +158,7 @@ func (c *shortConn) Write(b []byte) (int, error) {
 // sent again; the others are ambiguous. Each runs once at most.
 func TestWriteCut(t *testing.T) {
 	const size = 5
-	length := len(newFlight(context.Background(), &Call{Script: echoScript, Key: "k", Args: []int64{1}}, false, false, time.Time{}).request)
+	length := len(newFlight(context.Background(), &Call{Script: echoScript, Key: "k", Args: []int64{1}}, false, false, time.Time{}).appendTo(nil))
 	for n := 0; n <= size*length+20; n += 7 {
 		bubble(t, func(t *testing.T) {
 			var mu sync.Mutex

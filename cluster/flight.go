@@ -12,8 +12,10 @@ import (
 // Until it is settled it belongs to the lane, which reads and writes it with its
 // mutex held, or as the one who reads replies. From then on it is the caller's.
 type flight struct {
-	request  []byte // as it is written, with ASKING before it if need be
-	asking   bool
+	head     []byte // of the request as it is written: what the script's requests have in common
+	request  []byte // the rest of it
+	parts    int    // how many strings head and request are
+	asking   bool   // ASKING goes before it
 	deadline time.Time
 	ctx      context.Context // of the caller, nil if that cannot be cancelled
 
@@ -49,20 +51,13 @@ func newFlight(ctx context.Context, call *Call, asText, asking bool, deadline ti
 	if ctx.Done() != nil {
 		f.ctx = ctx
 	}
-	f.request = f.request[:0]
-	if asking {
-		f.request = append(f.request, "*1\r\n$6\r\nASKING\r\n"...)
-	}
-	head := call.Script.byDigest
+	f.head = call.Script.byDigest
 	if asText {
-		head = call.Script.byText
+		f.head = call.Script.byText
 	}
 	constants := call.constants()
-	f.request = append(f.request, '*')
-	f.request = strconv.AppendInt(f.request, int64(4+len(call.Args)+len(constants.args)), 10)
-	f.request = append(f.request, '\r', '\n')
-	f.request = append(f.request, head...)
-	f.request = appendBulk(f.request, call.Key)
+	f.parts = 4 + len(call.Args) + len(constants.args)
+	f.request = appendBulk(f.request[:0], call.Key)
 	f.request = append(f.request, constants.request...)
 	for _, arg := range call.Args {
 		f.request = appendInteger(f.request, arg)
@@ -70,10 +65,22 @@ func newFlight(ctx context.Context, call *Call, asText, asking bool, deadline ti
 	return f
 }
 
+// appendTo appends the request.
+func (f *flight) appendTo(b []byte) []byte {
+	if f.asking {
+		b = append(b, "*1\r\n$6\r\nASKING\r\n"...)
+	}
+	b = append(b, '*')
+	b = strconv.AppendInt(b, int64(f.parts), 10)
+	b = append(b, '\r', '\n')
+	b = append(b, f.head...)
+	return append(b, f.request...)
+}
+
 // recycle gives back a flight that is settled. One that its caller left is not: it
 // may be told once more that its time is over.
 func (f *flight) recycle() {
-	const most = 4 << 10 // a script's text is longer, and is rarely sent
+	const most = 4 << 10 // few keys are that long
 	if cap(f.request) > most {
 		f.request = nil
 	}

@@ -102,8 +102,10 @@ type link struct {
 	heard            time.Time
 
 	out []byte // the writer's
-	in  []byte // the reader's: what arrived
-	low int    // how much of it is understood
+	// The reader's.
+	in    []byte    // what arrived
+	low   int       // how much of it is understood
+	until time.Time // when a read ends that finds nothing, zero for never
 }
 
 // A batch is some flights of one write, and the seal behind them.

@@ -83,8 +83,12 @@ func (k *link) lingered() error {
 	if k.low < len(k.in) {
 		return fmt.Errorf("%w: %d bytes unasked", errProtocol, len(k.in)-k.low)
 	}
-	if err := k.conn.SetReadDeadline(time.Now().Add(linger)); err != nil {
-		return err
+	// Not set anew each time: that costs as much as what is read.
+	if now := time.Now(); k.until.Sub(now) < linger/2 {
+		k.until = now.Add(linger)
+		if err := k.conn.SetReadDeadline(k.until); err != nil {
+			return err
+		}
 	}
 	return k.fill()
 }
@@ -167,6 +171,7 @@ func (k *link) fill() error {
 		return nil
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
+		k.until = time.Time{}
 		if err := k.conn.SetReadDeadline(time.Time{}); err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (k *link) newBatch(now time.Time) *batch {
 
 // add puts a flight into the batch, and its request into the buffer.
 func (k *link) add(b *batch, f *flight) {
-	k.out = append(k.out, f.request...)
+	k.out = f.appendTo(k.out)
 	f.link, f.sent, f.end = k, true, len(k.out)
 	b.flights = append(b.flights, f)
 }

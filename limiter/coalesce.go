@@ -125,6 +125,14 @@ func (l *Limiter) wait(ctx context.Context, at place) error {
 		<-at.party.done
 		return nil
 	}
+	if soon := at.member.soon; soon != nil && ctx.Err() == nil {
+		<-soon.ch
+		select {
+		case <-at.party.done:
+			return nil
+		default:
+		}
+	}
 	select {
 	case <-at.party.done:
 		return nil

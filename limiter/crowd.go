@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -73,10 +74,38 @@ type party struct {
 	deadline time.Time
 
 	done     chan struct{} // closed when the answer is there, or when its only member must go
+	soon     *signal       // given then too, or before if that takes long; nil while only one has joined
 	err      error         // in place of an answer
 	panicked any           // in place of both
 
 	next *party // behind it in the crowd
+}
+
+// A signal is given once, at the latest after letGo.
+//
+// A caller who waits for an answer waits for the end of its ctx too. To wait for either
+// costs as much as all else that a caller among many does, and answers nearly always come
+// at once. So all but the first wait for the signal alone, and those who have no answer by then
+// for either.
+type signal struct {
+	given atomic.Bool
+	ch    chan struct{}
+	timer *time.Timer
+}
+
+// letGo is how long it takes at most to notice that a ctx is done.
+const letGo = 5 * time.Millisecond
+
+func newSignal() *signal {
+	s := &signal{ch: make(chan struct{})}
+	s.timer = time.AfterFunc(letGo, s.give)
+	return s
+}
+
+func (s *signal) give() {
+	if s.given.CompareAndSwap(false, true) {
+		close(s.ch)
+	}
 }
 
 // A stage is how far a party has come.
@@ -91,7 +120,10 @@ const (
 
 // A member is one attempt of a party: what it costs, and the costs of all who joined
 // before it, those who left since included.
-type member struct{ cost, before int64 }
+type member struct {
+	cost, before int64
+	soon         *signal // nil for who waits for the answer and for the end of ctx from the start
+}
 
 // Crowds and parties are used again: there is one for every call that comes alone, and
 // for every one that waits alone.
@@ -139,10 +171,17 @@ func (c *crowd) join(e errand, cost int64, deadline time.Time) (*party, member) 
 		// A reset comes between the attempts before it and those after it.
 		p = newParty(e, deadline)
 		c.last.next, c.last = p, p
-	case deadline.IsZero() || !p.deadline.IsZero() && deadline.After(p.deadline):
-		p.deadline = deadline
+	default:
+		if deadline.IsZero() || !p.deadline.IsZero() && deadline.After(p.deadline) {
+			p.deadline = deadline
+		}
+		if p.soon == nil {
+			p.soon = newSignal()
+		}
 	}
-	return p, p.add(cost)
+	m := p.add(cost)
+	m.soon = p.soon
+	return p, m
 }
 
 func newParty(e errand, deadline time.Time) *party {
@@ -162,6 +201,16 @@ func (p *party) add(cost int64) member {
 	p.trip.cost += cost
 	p.members++
 	return m
+}
+
+// tell wakes all members.
+func (p *party) tell() {
+	soon := p.soon
+	close(p.done) // whoever is released may use the party again, from that moment
+	if soon != nil {
+		soon.timer.Stop()
+		soon.give()
+	}
 }
 
 // recycle is for the last who knows the party.
@@ -190,7 +239,7 @@ func (s *stripe) next(c *crowd) *party {
 		}
 		p.stage = released
 		s.mu.Unlock()
-		close(p.done)
+		p.tell()
 		return nil
 	}
 	s.remove(c)
@@ -229,7 +278,7 @@ func (s *stripe) settle(p *party) {
 	s.mu.Lock()
 	p.stage = settled
 	s.mu.Unlock()
-	close(p.done)
+	p.tell()
 }
 
 // leave takes a member out of its party, if it is not too late, and returns how far the

@@ -3,6 +3,7 @@ package limiter
 import (
 	_ "embed"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/slotlimit/slotlimit/cluster"
@@ -37,6 +38,25 @@ type fixedWindow struct {
 	grace  time.Duration
 
 	constants *cluster.Constants // period and grace, which the script's ARGV begins with
+
+	// present is the window of the latest key made: nearly all are of the same.
+	present atomic.Pointer[windowName]
+}
+
+// A windowName is what the keys of a window end with.
+type windowName struct {
+	number int64
+	text   string
+}
+
+// name returns what the keys of the window end with.
+func (f *fixedWindow) name(number int64) string {
+	w := f.present.Load()
+	if w == nil || w.number != number {
+		w = &windowName{number, string(keys.AppendWindow(nil, f.limit.Name, f.limit.Period, number))}
+		f.present.Store(w)
+	}
+	return w.text
 }
 
 func newFixedWindow(limit Limit, layout keys.Layout, grace time.Duration) *fixedWindow {
@@ -47,7 +67,7 @@ func newFixedWindow(limit Limit, layout keys.Layout, grace time.Duration) *fixed
 func (f *fixedWindow) counter(tag string, milli int64) counter {
 	number := keys.WindowNumber(milli, f.limit.Period)
 	var buf [128]byte
-	key := keys.AppendWindow(f.layout.AppendUser(buf[:0], tag), f.limit.Name, f.limit.Period, number)
+	key := append(f.layout.AppendUser(buf[:0], tag), f.name(number)...)
 	return counter{key: string(key), window: number, end: (number + 1) * f.limit.Period.Milliseconds(), guess: milli}
 }
 

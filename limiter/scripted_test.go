@@ -181,6 +181,7 @@ func allow(ctx context.Context, l *Limiter, n int64) *caller {
 // cancel ends the caller's ctx, and returns when that has had its effect.
 func (c *caller) cancel() {
 	c.end()
+	time.Sleep(letGo)
 	synctest.Wait()
 }
 
