@@ -41,8 +41,12 @@ const (
 
 	// letGo is how long it takes at most to notice that a context is done, for each
 	// manyContexts calls in flight: so the work of looking at them does not grow with them.
-	letGo        = time.Millisecond
+	letGo        = 2 * time.Millisecond
 	manyContexts = 256
+
+	// fresh is how long a connection is taken for alive after it was heard. To ask costs a
+	// system call, and a caller that makes one call after the other would make it each time.
+	fresh = time.Millisecond
 
 	// maxSilent is how many connections are kept for the sake of calls that were under way
 	// when they fell silent, then the oldest ends. It has been silent for more than a
@@ -201,7 +205,7 @@ func (l *lane) inspect(now time.Time) {
 	case k == nil || k.broken != nil:
 	case len(k.pending) == 0 && !k.writing:
 		// Who reads has not looked yet, or there is nobody who does.
-		if k.idle.ended() || !k.reading && k.low < len(k.in) {
+		if !k.reading && k.low < len(k.in) || now.Sub(k.heard) > fresh && k.idle.ended() {
 			l.fail(k, io.EOF)
 		}
 	case len(k.pending) > 0 && now.Sub(k.sign()) > stall:
