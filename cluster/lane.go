@@ -41,7 +41,7 @@ const (
 
 	// letGo is how long it takes at most to notice that a context is done, for each
 	// manyContexts calls in flight: so the work of looking at them does not grow with them.
-	letGo        = 2 * time.Millisecond
+	letGo        = time.Millisecond
 	manyContexts = 256
 
 	// fresh is how long a connection is taken for alive after it was heard. To ask costs a
@@ -95,6 +95,7 @@ type link struct {
 	conn   net.Conn
 	holder *redis.Client // that opened it
 	idle   *idleProbe
+	wake   func() // ends the wait of whoever reads, see errWoken
 
 	// Guarded by the lane's mutex.
 	writing, reading bool // somebody is at it
@@ -149,7 +150,7 @@ func (l *lane) do(ctx context.Context, f *flight, now time.Time) (sent bool, err
 	if k := l.link; k != nil && k.quiet() && len(l.queue) == 0 {
 		return l.alone(ctx, k, f, now)
 	}
-	l.queue = append(l.queue, f)
+	l.join(f, now)
 	l.start()
 	l.mu.Unlock()
 	return l.await(ctx, f)
@@ -164,7 +165,7 @@ func (l *lane) launch(f *flight) error {
 	if err := l.admit(f, now); err != nil {
 		return err
 	}
-	l.queue = append(l.queue, f)
+	l.join(f, now)
 	return nil
 }
 
@@ -189,10 +190,15 @@ func (l *lane) admit(f *flight, now time.Time) error {
 	l.inFlight++
 	l.used = now
 	l.arm(f.deadline, now)
+	return nil
+}
+
+// join puts a flight into the queue, with the mutex held.
+func (l *lane) join(f *flight, now time.Time) {
+	l.queue = append(l.queue, f)
 	if f.ctx != nil {
 		l.arm(now.Add(l.nextLook()), now)
 	}
-	return nil
 }
 
 // nextLook returns in what time to look at contexts, with the mutex held.
@@ -224,7 +230,7 @@ func (l *lane) desert(k *link) {
 	l.link = nil
 	k.deserted = true
 	l.silent = append(l.silent, k)
-	_ = k.conn.SetReadDeadline(past) // who lingers there need not
+	k.wake() // who lingers there need not
 	if len(l.silent) > maxSilent {
 		l.fail(l.silent[0], errSilent)
 	}
@@ -298,7 +304,7 @@ func (l *lane) dial() {
 		l.refuse(err)
 		return
 	}
-	l.link = &link{conn: conn, holder: holder, idle: newIdleProbe(conn), heard: time.Now()}
+	l.link = newLink(conn, holder)
 	l.start()
 }
 
@@ -370,11 +376,11 @@ func (l *lane) expire() {
 		case f.state != awaited:
 		case f.deadline.After(now) && (f.ctx == nil || f.ctx.Err() == nil):
 			sooner(f.deadline)
-			if f.ctx != nil {
+			if f.ctx != nil && !f.alone {
 				sooner(now.Add(l.nextLook()))
 			}
 		case f.alone:
-			_ = f.link.conn.SetReadDeadline(past) // its caller reads
+			f.link.wake() // its caller reads
 		default:
 			f.state = left
 			l.suspect(f)
@@ -416,7 +422,11 @@ func (l *lane) links() []*link {
 	return append([]*link{l.link}, l.silent...)
 }
 
-// past, as a deadline, wakes whoever reads.
+func newLink(conn net.Conn, holder *redis.Client) *link {
+	wake := func() { _ = conn.SetReadDeadline(past) }
+	return &link{conn: conn, holder: holder, idle: newIdleProbe(conn), wake: wake, heard: time.Now()}
+}
+
 var past = time.Unix(1, 0)
 
 func later(a, b time.Time) time.Time {

@@ -49,6 +49,53 @@ func TestLoneCall(t *testing.T) {
 	})
 }
 
+// A lone call ends with its context, at once.
+func TestLoneCallCancelled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := &scripted{}
+		c := warm(t, n)
+		defer c.Close()
+		n.answer = func(*peer, []string) string { return "" }
+		ctx, cancel := context.WithCancel(t.Context())
+		var caller sync.WaitGroup
+		caller.Go(func() { want(t, ctx, c, call(1), "ambiguous") })
+		synctest.Wait()
+		start := time.Now()
+		cancel()
+		caller.Wait()
+		if took := time.Since(start); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// Constants and Args are one ARGV, in this order, in a batch and alone.
+func TestConstants(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := &scripted{}
+		c := warm(t, n)
+		defer c.Close()
+		var got []string
+		n.answer = func(p *peer, args []string) string {
+			if strings.EqualFold(args[0], "EVALSHA") {
+				got = args[3:]
+				return ":1\r\n"
+			}
+			return usual(p, args)
+		}
+		of := Call{Script: echoScript, Key: "k", Constants: NewConstants("", "a b", "10"), Args: []int64{-1, 0, 9, 10, 1 << 62}}
+		for _, client := range []*Client{c, c.Unbatched()} {
+			got = nil
+			if _, err := client.Run(t.Context(), of); err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"k", "", "a b", "10", "-1", "0", "9", "10", "4611686018427387904"}; !slices.Equal(got, want) {
+				t.Errorf("the node got %q, want %q", got, want)
+			}
+		}
+	})
+}
+
 // Calls that come while nothing can be written leave in one write, in their order.
 func TestCallsShareWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
