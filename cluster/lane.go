@@ -41,8 +41,8 @@ const (
 
 	// letGo is how long it takes at most to notice that a context is done, for each
 	// manyContexts calls in flight: so the work of looking at them does not grow with them.
-	letGo        = time.Millisecond
-	manyContexts = 256
+	letGo        = 5 * time.Millisecond
+	manyContexts = 1024
 
 	// fresh is how long a connection is taken for alive after it was heard. To ask costs a
 	// system call, and a caller that makes one call after the other would make it each time.

@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/slotlimit/slotlimit/cluster"
 )
@@ -62,6 +63,9 @@ func (l *Limiter) handOn(s *stripe, c *crowd) {
 func (l *Limiter) serve(s *stripe, c *crowd, p *party) {
 	for p != nil {
 		l.share(s, c, p)
+		// Those who were just told and have more to ask do so first: then the next trip is
+		// made with them too, and not with half of all, in turns.
+		runtime.Gosched()
 		p = s.next(c)
 	}
 }
