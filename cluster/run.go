@@ -31,7 +31,9 @@ const (
 // the same time share its connection, and leave in batches.
 func (c *Client) Run(ctx context.Context, call Call) ([]int64, error) {
 	now := time.Now()
-	return c.run(ctx, trip{call: call, begun: now, deadline: c.deadline(ctx, now)})
+	var t trip
+	t.call, t.begun, t.deadline = call, now, c.deadline(ctx, now)
+	return c.run(ctx, &t)
 }
 
 // A trip is a call on its way, which may take several sendings.
@@ -46,14 +48,14 @@ type trip struct {
 	first  outcome // of the flight
 }
 
-func (c *Client) run(ctx context.Context, t trip) ([]int64, error) {
+func (c *Client) run(ctx context.Context, t *trip) ([]int64, error) {
 	if err := t.call.check(); err != nil {
 		return nil, &CallError{t.call.Key, ErrUnavailable, err}
 	}
 	kind := ErrUnavailable // until a reply is lost
 	backoff := minBackoff
 	for {
-		reply, fate, err := c.send(ctx, &t)
+		reply, fate, err := c.send(ctx, t)
 		if err == nil {
 			if kind == ErrAmbiguous && t.call.Unsettled != nil && t.call.Unsettled(reply) {
 				return nil, &CallError{t.call.Key, kind, errUnsettled}
@@ -128,7 +130,7 @@ func (c *Client) RunAll(ctx context.Context, calls []Call) []Outcome {
 			outcomes[i].Reply = trips[i].first.reply
 			continue
 		}
-		others.Go(func() { outcomes[i].Reply, outcomes[i].Err = c.run(ctx, trips[i]) })
+		others.Go(func() { outcomes[i].Reply, outcomes[i].Err = c.run(ctx, &trips[i]) })
 	}
 	others.Wait()
 	return outcomes

@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -236,4 +237,16 @@ func (s *denialShard) unlink(e *denial) {
 		s.oldest = e.newer
 	}
 	e.newer, e.older = nil, nil
+}
+
+// unlessDenied makes one call of a user, if it is not an attempt to which the answer is known.
+func (l *Limiter) unlessDenied(ctx context.Context, e errand, tag string, cost int64) (Result, error) {
+	if e == reset {
+		l.denials.suspect(tag)
+	} else if res, ok, owedTo := l.denied(tag, cost); ok {
+		return res, nil
+	} else if owedTo.key != "" {
+		return l.afterSettlement(ctx, tag, cost, owedTo)
+	}
+	return l.together(ctx, e, tag, cost)
 }

@@ -152,17 +152,11 @@ func (l *Limiter) Reset(ctx context.Context, user string) error {
 
 // do makes one call of a user.
 func (l *Limiter) do(ctx context.Context, e errand, tag string, cost int64) (Result, error) {
-	if l.crowds == nil {
+	switch {
+	case l.crowds == nil:
 		return l.alone(ctx, &trip{errand: e, cost: cost}, tag)
-	}
-	if l.denials != nil {
-		if e == reset {
-			l.denials.suspect(tag)
-		} else if res, ok, owedTo := l.denied(tag, cost); ok {
-			return res, nil
-		} else if owedTo.key != "" {
-			return l.afterSettlement(ctx, tag, cost, owedTo)
-		}
+	case l.denials != nil:
+		return l.unlessDenied(ctx, e, tag, cost)
 	}
 	return l.together(ctx, e, tag, cost)
 }
