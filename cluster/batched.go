@@ -160,6 +160,7 @@ func (c *Client) launch(ctx context.Context, t *trip) bool {
 		return false
 	}
 	t.lane, t.flight = l, f
+	t.begun = time.Time{}
 	return true
 }
 
