@@ -44,10 +44,6 @@ const (
 	letGo        = 5 * time.Millisecond
 	manyContexts = 1024
 
-	// fresh is how long a connection is taken for alive after it was heard. To ask costs a
-	// system call, and a caller that makes one call after the other would make it each time.
-	fresh = time.Millisecond
-
 	// maxSilent is how many connections are kept for the sake of calls that were under way
 	// when they fell silent, then the oldest ends. It has been silent for more than a
 	// second and a half, and the next ones must not wait until it is given up.
@@ -211,7 +207,7 @@ func (l *lane) inspect(now time.Time) {
 	case k == nil || k.broken != nil:
 	case len(k.pending) == 0 && !k.writing:
 		// Who reads has not looked yet, or there is nobody who does.
-		if !k.reading && k.low < len(k.in) || now.Sub(k.heard) > fresh && k.idle.ended() {
+		if k.idle.ended() || !k.reading && k.low < len(k.in) {
 			l.fail(k, io.EOF)
 		}
 	case len(k.pending) > 0 && now.Sub(k.sign()) > stall:
