@@ -39,7 +39,9 @@
 //   - A connection that breaks takes all the calls on it with it: those not written
 //     leave on the next one, the others are ErrAmbiguous.
 //   - A call that is cancelled before it is written is not sent, and one that is
-//     cancelled after that is ErrAmbiguous. Neither disturbs the others.
+//     cancelled after that is ErrAmbiguous. Neither disturbs the others. A call that is alone
+//     on its way ends at once, one among others within 5 ms, and for each thousand
+//     calls in flight to the node 5 ms more: contexts are looked at now and then.
 //   - A node holds at most 16,384 calls in flight, beyond which calls wait, and are
 //     ErrUnavailable when their time is up.
 //   - go-redis's hooks see nothing of it; [Client.Unbatched] is the way past it.
