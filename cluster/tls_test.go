@@ -114,6 +114,7 @@ func TestTLS(t *testing.T) {
 	if opened != 1 {
 		t.Errorf("%d connections, want 1", opened)
 	}
+	time.Sleep(100 * time.Millisecond) // till nobody reads any more
 	f.cut()
 	time.Sleep(50 * time.Millisecond) // till the end has arrived
 	count()
