@@ -59,12 +59,12 @@ type outcome struct {
 func (l *lane) carry(ctx context.Context, t *trip, f *flight, asText, asking bool) outcome {
 	var sent bool
 	var err error
+	now := t.begun
+	t.begun = time.Time{}
 	if f != nil {
 		sent, err = l.await(ctx, f)
 	} else {
-		now := t.begun
-		t.begun = time.Time{}
-		if now.IsZero() { // not the first sending
+		if now.IsZero() {
 			now = time.Now()
 		}
 		if ctx.Err() != nil || !now.Before(t.deadline) {
@@ -137,6 +137,7 @@ func (c *Client) laneTo(ctx context.Context, t *trip) (*lane, error) {
 			return l, nil
 		}
 	}
+	t.begun = time.Time{} // it may wait
 	node, err := c.primary(ctx, t.deadline, t.call.Key)
 	if err != nil {
 		return nil, err
@@ -154,13 +155,13 @@ func (c *Client) launch(ctx context.Context, t *trip) bool {
 	if err != nil {
 		return false
 	}
-	f := newFlight(ctx, &t.call, false, false, t.patience(t.begun))
-	if err := l.launch(f); err != nil {
+	now := time.Now()
+	f := newFlight(ctx, &t.call, false, false, t.patience(now))
+	if err := l.launch(f, now); err != nil {
 		f.recycle()
 		return false
 	}
 	t.lane, t.flight = l, f
-	t.begun = time.Time{}
 	return true
 }
 

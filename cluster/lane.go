@@ -154,8 +154,7 @@ func (l *lane) do(ctx context.Context, f *flight, now time.Time) (sent bool, err
 
 // launch is the first part of do, for a caller that sends several calls at once. They leave
 // with depart, if not before, and are then awaited.
-func (l *lane) launch(f *flight) error {
-	now := time.Now()
+func (l *lane) launch(f *flight, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.admit(f, now); err != nil {

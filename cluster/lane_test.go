@@ -69,7 +69,7 @@ func TestLoneCallCancelled(t *testing.T) {
 	})
 }
 
-// Constants and Args are one ARGV, in this order, in a batch and alone.
+// Constants and Args are one ARGV, in this order, alone, in a batch and through go-redis.
 func TestConstants(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		n := &scripted{}
@@ -83,10 +83,16 @@ func TestConstants(t *testing.T) {
 			}
 			return usual(p, args)
 		}
-		of := Call{Script: echoScript, Key: "k", Constants: NewConstants("", "a b", "10"), Args: []int64{-1, 0, 9, 10, 1 << 62}}
-		for _, client := range []*Client{c, c.Unbatched()} {
+		constants := []string{"", "a b", "10"}
+		of := Call{Script: echoScript, Key: "k", Constants: NewConstants(constants...), Args: []int64{-1, 0, 9, 10, 1 << 62}}
+		constants[0] = "changed since"
+		for _, run := range []func() error{
+			func() error { _, err := c.Run(t.Context(), of); return err },
+			func() error { return c.RunAll(t.Context(), []Call{of})[0].Err },
+			func() error { _, err := c.Unbatched().Run(t.Context(), of); return err },
+		} {
 			got = nil
-			if _, err := client.Run(t.Context(), of); err != nil {
+			if err := run(); err != nil {
 				t.Fatal(err)
 			}
 			if want := []string{"k", "", "a b", "10", "-1", "0", "9", "10", "4611686018427387904"}; !slices.Equal(got, want) {

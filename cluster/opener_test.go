@@ -121,6 +121,8 @@ func TestClosedWhileIdle(t *testing.T) {
 		for !nodeOf(c).idle.ended() {
 			time.Sleep(time.Millisecond) // on its way to us
 		}
+		k := nodeOf(c)
+		k.heard = time.Now() // nobody is at it, and however short ago it was heard:
 		want(t, t.Context(), c, call(1), "ok")
 		rest(c)
 		p = n.peer(i + 1)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// linger is how long the goroutine that reads waits for more to read. Whoever calls in
-	// that time need not start another.
+	// linger is how long the goroutine that reads waits for more to read, or down to half of
+	// that. Whoever calls in that time need not start another.
 	linger = 20 * time.Millisecond
 
 	// solo is after how many calls in a row, each alone on its way, that goroutine

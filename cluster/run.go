@@ -39,7 +39,7 @@ func (c *Client) Run(ctx context.Context, call Call) ([]int64, error) {
 // A trip is a call on its way, which may take several sendings.
 type trip struct {
 	call     Call
-	begun    time.Time // zero after the first sending
+	begun    time.Time // while that is the present time; then zero
 	deadline time.Time
 
 	// Of a call of RunAll, while lane is not nil.

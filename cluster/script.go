@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -42,7 +43,7 @@ type Constants struct {
 
 // NewConstants returns the arguments for [Call.Constants].
 func NewConstants(args ...string) *Constants {
-	c := &Constants{args: args}
+	c := &Constants{args: slices.Clone(args)}
 	for _, arg := range args {
 		c.request = appendBulk(c.request, arg)
 	}
@@ -58,7 +59,7 @@ type Call struct {
 	Args      []int64    // the rest of ARGV; not kept after Run returns
 
 	// Home is what [Client.Home] just said of the key, if it was asked: that saves
-	// Run the look-up. It must be that or "".
+	// Run the look-up. Any other node costs a redirect.
 	Home string
 
 	// Repeatable says that the script itself recognises a call that it has run already,
@@ -78,7 +79,7 @@ type Call struct {
 
 // Argv returns all of ARGV as go-redis takes it, for who runs the script by
 // other ways.
-func (c *Call) Argv() []any {
+func (c Call) Argv() []any {
 	constants := c.constants().args
 	argv := make([]any, 0, len(constants)+len(c.Args))
 	for _, arg := range constants {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -209,4 +210,26 @@ func BenchmarkAllowStub(b *testing.B) { benchmarkAllow(b, new(stub)) }
 
 func BenchmarkAllowServers(b *testing.B) {
 	benchmarkAllow(b, open(b, servertest.Shared(b).Addrs()))
+}
+
+// An AllowMany holds all its users at once; the time for each must not grow with them.
+func BenchmarkAllowMany(b *testing.B) {
+	for _, users := range []int{100, 10_000, 100_000} {
+		b.Run(strconv.Itoa(users), func(b *testing.B) {
+			lim, err := limiter.New(new(stub), limiter.Per(limiter.MaxRate, 24*time.Hour))
+			if err != nil {
+				b.Fatal(err)
+			}
+			items := make([]limiter.Attempt, users)
+			for i := range items {
+				items[i] = limiter.Attempt{User: strconv.Itoa(i), N: 1}
+			}
+			for b.Loop() {
+				if v := lim.AllowMany(b.Context(), items); v[0].Err != nil {
+					b.Fatal(v[0].Err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*users), "ns/user")
+		})
+	}
 }

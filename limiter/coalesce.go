@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"time"
 
 	"github.com/slotlimit/slotlimit/cluster"
 )
@@ -22,7 +23,7 @@ func (l *Limiter) together(ctx context.Context, e errand, tag string, cost int64
 	s := l.crowds.of(tag)
 	deadline, _ := ctx.Deadline()
 	s.mu.Lock()
-	if c := s.crowd(tag); c != nil {
+	if c := s.crowds[tag]; c != nil {
 		p, m := c.join(e, cost, deadline)
 		s.mu.Unlock()
 		return l.follow(ctx, place{s, c, p, m, tag})
@@ -129,7 +130,7 @@ func (l *Limiter) wait(ctx context.Context, at place) error {
 		<-at.party.done
 		return nil
 	}
-	if soon := at.member.soon; soon != nil && ctx.Err() == nil {
+	if soon := at.member.soon; soon != nil && lasts(ctx, letGo) {
 		<-soon.ch
 		select {
 		case <-at.party.done:
@@ -143,6 +144,12 @@ func (l *Limiter) wait(ctx context.Context, at place) error {
 	case <-gone:
 		return l.leave(ctx, at)
 	}
+}
+
+// lasts reports whether ctx is not done and its deadline, if it has one, is further away than d.
+func lasts(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() == nil && (!ok || time.Until(deadline) > d)
 }
 
 // outcome is what a member of a settled party is told.

@@ -134,6 +134,33 @@ func TestAllCancelled(t *testing.T) {
 	})
 }
 
+// A deadline is kept to the moment, whoever joined before, and so is the end of the ctx of the
+// first who waits; to the others it is known a little later.
+func TestLeavingOnTime(t *testing.T) {
+	coalescing(t, PerMinute(100), func(t *testing.T, l *Limiter, r *scripted) {
+		allow(t.Context(), l, 1)
+		alone := r.must(t, 1)
+		first := allow(t.Context(), l, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		second, third := allow(ctx, l, 1), allow(t.Context(), l, 1)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		second.wantError(t, ErrUnavailable, context.DeadlineExceeded)
+
+		first.end()
+		synctest.Wait()
+		first.wantError(t, ErrUnavailable, context.Canceled)
+
+		third.end()
+		time.Sleep(letGo)
+		synctest.Wait()
+		third.wantError(t, ErrUnavailable, context.Canceled)
+		alone.count(1)
+		r.none(t)
+	})
+}
+
 // A shared call lasts as long as the most patient of its members, and each member no
 // longer than itself.
 func TestDeadlines(t *testing.T) {

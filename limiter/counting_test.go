@@ -85,6 +85,13 @@ func (n *countingNode) reply(call cluster.Call) []int64 {
 	return []int64{1, count + cost, end - now}
 }
 
+// away is a fault of every call, of the kind.
+func away(kind error) func(cluster.Call) error {
+	return func(call cluster.Call) error {
+		return &cluster.CallError{Key: call.Key, Kind: kind, Err: errScripted}
+	}
+}
+
 // called returns how many calls there were, and forgets them.
 func (n *countingNode) called() int {
 	n.mu.Lock()

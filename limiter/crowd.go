@@ -13,18 +13,25 @@ import (
 // progress and not with the users ever seen.
 type crowds struct {
 	seed    maphash.Seed
-	stripes [1024]stripe
+	stripes [64]stripe
 }
 
-// A stripe is the part of the users that share a lock. There are about as many stripes as
-// busy processes have calls under way, so nearly all hold a crowd or none: a list is as good as
-// a map, and cheaper to put into and to take out of.
+// A stripe is the part of the users that share a lock. It may hold very many crowds: an
+// AllowMany holds those of all its users.
 type stripe struct {
 	mu     sync.Mutex
-	crowds *crowd // a list by their next
+	crowds map[string]*crowd // by the user's tag
+
+	_ [112]byte // two stripes in one cache line would slow each other down
 }
 
-func newCrowds() *crowds { return &crowds{seed: maphash.MakeSeed()} }
+func newCrowds() *crowds {
+	c := &crowds{seed: maphash.MakeSeed()}
+	for i := range c.stripes {
+		c.stripes[i].crowds = map[string]*crowd{}
+	}
+	return c
+}
 
 // of returns the stripe of a user.
 func (c *crowds) of(tag string) *stripe {
@@ -38,7 +45,6 @@ func (c *crowds) of(tag string) *stripe {
 // With the reply it hands the crowd on, to the party that waited longest, or removes it.
 type crowd struct {
 	tag         string
-	next        *crowd // of the stripe
 	first, last *party // those that wait
 
 	// trip is that of the caller who found nobody there and left at once. Only that
@@ -86,14 +92,14 @@ type party struct {
 // A caller who waits for an answer waits for the end of its ctx too. To wait for either
 // costs as much as all else that a caller among many does, and answers nearly always come
 // at once. So all but the first wait for the signal alone, and those who have no answer by then
-// for either.
+// for either. Who has a deadline before that waits for either from the start.
 type signal struct {
 	given atomic.Bool
 	ch    chan struct{}
 	timer *time.Timer
 }
 
-// letGo is how long it takes at most to notice that a ctx is done.
+// letGo is how long it takes a member at most to notice that its ctx was cancelled.
 const letGo = 5 * time.Millisecond
 
 func newSignal() *signal {
@@ -136,27 +142,9 @@ var (
 // caller holds the lock.
 func (s *stripe) found(tag string) *crowd {
 	c := crowdPool.Get().(*crowd)
-	c.tag, c.next = tag, s.crowds
-	s.crowds = c
+	c.tag = tag
+	s.crowds[tag] = c
 	return c
-}
-
-// crowd returns that of the user of the tag, or nil. The caller holds the lock.
-func (s *stripe) crowd(tag string) *crowd {
-	c := s.crowds
-	for c != nil && c.tag != tag {
-		c = c.next
-	}
-	return c
-}
-
-// remove takes a crowd out. The caller holds the lock.
-func (s *stripe) remove(c *crowd) {
-	at := &s.crowds
-	for *at != c {
-		at = &(*at).next
-	}
-	*at = c.next
 }
 
 // join adds a call to the last party of those that wait, or to a new one behind it. The
@@ -242,7 +230,7 @@ func (s *stripe) next(c *crowd) *party {
 		p.tell()
 		return nil
 	}
-	s.remove(c)
+	delete(s.crowds, c.tag)
 	s.mu.Unlock()
 	*c = crowd{}
 	crowdPool.Put(c)

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/slotlimit/slotlimit/cluster"
 )
 
 // remembering runs a test in a bubble, 20 s into a minute, with a limiter of a counting node that
@@ -175,9 +173,7 @@ func TestResetForgetsDenials(t *testing.T) {
 		}
 		// One that fails changes nothing.
 		attemptTimes(t, l, "alice", 5)
-		n.fail = func(call cluster.Call) error {
-			return &cluster.CallError{Key: call.Key, Kind: ErrUnavailable, Err: errScripted}
-		}
+		n.fail = away(ErrUnavailable)
 		if err := l.Reset(t.Context(), "alice"); !errors.Is(err, ErrUnavailable) {
 			t.Error(err)
 		}

@@ -2,8 +2,14 @@ package limiter
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/slotlimit/slotlimit/cluster/clustertest"
+	"github.com/slotlimit/slotlimit/keys"
 )
 
 // Whatever a node replies, decoding it does not panic, and what it takes for a
@@ -98,5 +104,51 @@ func TestLow(t *testing.T) {
 	short := &fixedWindow{limit: Per(10, spread*time.Millisecond-time.Millisecond), grace: time.Second}
 	if low := short.low(counter{end: end, guess: end - 500}); low != MaxRate {
 		t.Errorf("low of a short window is %d, want one above every TTL", low)
+	}
+}
+
+// What no version of call sends is refused, and nothing is counted.
+func TestFixedWindowBadArguments(t *testing.T) {
+	c := clustertest.Start(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	defer client.Close()
+	period, grace := time.Hour.Milliseconds(), int64(1000)
+	window := keys.WindowNumber(time.Now().UnixMilli(), time.Hour)
+	key := fmt.Sprintf("rl:{alice}:%d", window)
+	low := func() int64 { return (window+1)*period + grace - time.Now().UnixMilli() - spread/2 }
+	good := fmt.Sprintf("%d %d", period, grace)
+	run := func(at []string, args ...any) error {
+		return client.Eval(t.Context(), fixedWindowText, at, args...).Err()
+	}
+	if err := run([]string{key}, good, low()); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"cost below 0":    run([]string{key}, good, low(), -1),
+		"broken cost":     run([]string{key}, good, low(), "1.5"),
+		"cost no number":  run([]string{key}, good, low(), "one"),
+		"cost above 2^53": run([]string{key}, good, low(), int64(1)<<53),
+		"low 0":           run([]string{key}, good, 0),
+		"low no number":   run([]string{key}, good, "nan"),
+		"no low":          run([]string{key}, good),
+		"no period":       run([]string{key}, "", int64(MaxRate)),
+		"no grace":        run([]string{key}, "3600000", int64(MaxRate)),
+		"period 0":        run([]string{key}, "0 1000", int64(MaxRate)),
+		"grace 0":         run([]string{key}, "3600000 0", int64(MaxRate)),
+		"two keys":        run([]string{key, key}, good, low()),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	// A TTL of which a low below 1 says that it is right.
+	if err := client.PExpire(t.Context(), key, 500*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{key}, good, 0); err == nil {
+		t.Error("low 0 and a TTL within its reach: no error")
+	}
+	if count := client.Get(t.Context(), key).Val(); count != "1" {
+		t.Errorf("%q is counted, want 1", count)
 	}
 }

@@ -108,9 +108,9 @@ func (l *Limiter) Allow(ctx context.Context, user string) (Result, error) {
 //   - ErrAmbiguous: counted once or not at all.
 //
 // It takes one round trip to the primary that owns the user, a second when this
-// process was wrong about that node's clock, and returns within ctx's deadline, or within
-// some milliseconds of ctx's end where many calls are under way.
-// Without one, within the client's time-out, or twice that if a call for
+// process was wrong about that node's clock, and returns within ctx's deadline, and some
+// milliseconds after ctx is cancelled where others share the call or the way.
+// Without a deadline, within the client's time-out, or twice that if a call for
 // the same user was on its way.
 func (l *Limiter) AllowN(ctx context.Context, user string, n int64) (Result, error) {
 	tag, err := l.check(user, n)

@@ -96,7 +96,7 @@ func (m *many) gather(ctx context.Context, e errand, tag string, cost int64, cou
 	at := place{stripe: m.crowds.of(tag), tag: tag}
 	at.stripe.mu.Lock()
 	defer at.stripe.mu.Unlock()
-	at.crowd = at.stripe.crowd(tag)
+	at.crowd = at.stripe.crowds[tag]
 	switch {
 	case at.crowd == nil:
 		at.crowd = at.stripe.found(tag)

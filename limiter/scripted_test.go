@@ -215,8 +215,8 @@ func (c *caller) wantError(t *testing.T, kind, cause error) {
 func wantQuiet(t *testing.T, l *Limiter) {
 	t.Helper()
 	for i := range l.crowds.stripes {
-		for c := l.crowds.stripes[i].crowds; c != nil; c = c.next {
-			t.Errorf("the crowd of %q is left", c.tag)
+		for tag := range l.crowds.stripes[i].crowds {
+			t.Errorf("the crowd of %q is left", tag)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (l *Limiter) afterSettlement(ctx context.Context, tag string, cost int64, o
 	deadline, _ := ctx.Deadline()
 	s := l.crowds.of(tag)
 	s.mu.Lock()
-	c := s.crowd(tag)
+	c := s.crowds[tag]
 	nobody := c == nil
 	if nobody {
 		c = s.found(tag)

@@ -69,7 +69,7 @@ func TestSettlementFaults(t *testing.T) {
 			if call.Script != settleScript {
 				return nil
 			}
-			return &cluster.CallError{Key: call.Key, Kind: kind, Err: errScripted}
+			return away(kind)(call)
 		}
 	}
 	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
@@ -109,11 +109,7 @@ func TestSettlementFaults(t *testing.T) {
 	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
 		deny(t, l, "alice")
 		attemptTimes(t, l, "alice", 3)
-		n.set(func() {
-			n.fail = func(call cluster.Call) error {
-				return &cluster.CallError{Key: call.Key, Kind: ErrUnavailable, Err: errScripted}
-			}
-		})
+		n.set(func() { n.fail = away(ErrUnavailable) })
 		time.Sleep(DenialRefresh)
 		if _, err := l.Allow(t.Context(), "alice"); !errors.Is(err, ErrUnavailable) {
 			t.Error(err)
@@ -148,11 +144,7 @@ func TestSettlementGivenUp(t *testing.T) {
 	remembering(t, PerMinute(2), 10, func(t *testing.T, l *Limiter, n *countingNode) {
 		deny(t, l, "alice")
 		attemptTimes(t, l, "alice", 3)
-		n.set(func() {
-			n.fail = func(call cluster.Call) error {
-				return &cluster.CallError{Key: call.Key, Kind: ErrUnavailable, Err: errScripted}
-			}
-		})
+		n.set(func() { n.fail = away(ErrUnavailable) })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		wantNothingOwed(t, l)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -15,7 +17,7 @@ func TestMain(m *testing.M) {
 		child(mode)
 		return
 	}
-	VerifyMain(m)
+	goleak.VerifyTestMain(Main(m))
 }
 
 // A recorder stands for the test of a user of this package, and notes what is done to it.

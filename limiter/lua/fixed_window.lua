@@ -29,8 +29,11 @@
 -- not on the way to it: a function made, an argument more or one read, an array to reply
 -- with, each is a hundredth of such a run and more, an argument several.
 
-local key, args = KEYS[1], ARGV
-local most = 9007199254740992
+local keys, args = KEYS, ARGV
+local key, most = keys[1], 9007199254740992
+if #keys ~= 1 then
+  return redis.error_reply('ERR fixed window: bad arguments')
+end
 local cost, by = 1, args[3]
 if by then
   cost = by + 0 -- a cheaper tonumber, and an error for what is none
@@ -46,10 +49,10 @@ end
 -- off what the caller believes.
 local ttl = redis.call('PTTL', key)
 local above, left, expiry = ttl - args[2], nil, nil
-local lives = above > 0 and above <= 1000 and ttl > 0 -- as long as it should
+local lives = above > 0 and above <= 1000 and above < ttl -- as long as it should, and low is above 0
 if not lives or cost == 0 then
   local period, grace = string.match(args[1], '^(%d+) (%d+)$')
-  if not period or period + 0 < 1 or grace + 0 < 1 or args[2] + 0 < 1 then
+  if not (period and period + 0 >= 1 and grace + 0 >= 1 and args[2] + 0 >= 1) then
     return redis.error_reply('ERR fixed window: bad arguments')
   end
   period, grace = period + 0, grace + 0

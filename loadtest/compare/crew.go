@@ -104,7 +104,8 @@ func (c *crew) work(ctx context.Context, w *worker) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	// A call is timed from the end of the one before, with one look at the clock: that is
-	// most of what the measuring costs, and choosing a user takes no time beside a call.
+	// most of what the measuring costs, and choosing a user and entering a time take little
+	// beside a call.
 	began, last := time.Now(), time.Duration(0)
 	for !c.stopped.Load() {
 		for i := range w.picked {
@@ -118,6 +119,7 @@ func (c *crew) work(ctx context.Context, w *worker) {
 		last = now
 		if len(w.calls) == notebook {
 			c.collect(w)
+			last = time.Since(began)
 		}
 	}
 	c.collect(w)
